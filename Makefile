@@ -1,0 +1,65 @@
+# make course   build the book and the labs, grade the sample class
+# make test     lint, types and the test suite
+# make bench    speed and memory of the package, against its limits
+# Both set up .venv first, if it is missing or its pins changed.
+
+PYTHON ?= python3
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+INSTALLED := .venv/.installed
+
+.PHONY: help course test setup system labs book grade lint types bench redteam new-chapter screenshots clean
+
+help:
+	@sed -n 's/^# //p' Makefile | head -4
+
+course: system setup labs book grade
+	@echo "Site      _build/html/index.html"
+
+test: system setup lint types labs book
+	pytest
+
+setup: $(INSTALLED)
+
+system:
+	@PYTHON=$(PYTHON) scripts/system-packages
+
+$(INSTALLED): requirements.txt pyproject.toml | system
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "$(PYTHON) is $$($(PYTHON) --version); the course needs Python 3.11 or later: make $(MAKECMDGOALS) PYTHON=python3.11"; exit 2; }
+	$(PYTHON) -m venv .venv
+	.venv/bin/python -m pip install --quiet -r requirements.txt
+	.venv/bin/python -m pip install --quiet --no-deps --editable .
+	@touch $@
+
+labs: setup
+	mlsys release
+
+book: setup labs
+	jupyter-book build . --warningiserror --nitpick --keep-going --quiet
+
+grade: setup labs
+	mlsys grade tiling --sample-class
+
+lint: setup
+	ruff check .
+	ruff format --check .
+	codespell
+
+types: setup
+	mypy
+
+bench: setup
+	@mkdir -p _build/bench
+	pytest benchmarks --benchmark-json=_build/bench/package.json --benchmark-columns=min,median,iqr,rounds
+
+redteam: setup
+	pytest -o addopts="-ra --strict-markers" tests/redteam
+
+new-chapter: setup
+	@python scripts/new_chapter.py "$(NAME)"
+
+screenshots: course
+	python scripts/screenshots.py
+
+clean:
+	rm -rf _build

@@ -1,0 +1,170 @@
+"""Figures that the reader operates: `{interactive} NAME` with its caption, and no server behind the page.
+
+The numbers come from `mlsys` through `book/_interactive` and are embedded in the page as JSON. A static picture and
+tables stand in the page as well: they are what is there without JavaScript, and the tables stay within reach with it.
+"""
+
+import json
+import os
+import sys
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
+from sphinx.writers.html5 import HTML5Translator
+
+from mlsys.errors import UnknownName, UserError
+
+BOOK = Path(__file__).parents[1]
+sys.path.insert(0, str(BOOK))
+
+from _interactive import FIGURES, Content, Table  # noqa: E402
+
+logger = logging.getLogger(__name__)
+
+SCRIPTS = "interactive"
+"""Folder below `_static` with the scripts, the style and the drawing library."""
+DRAWING_LIBRARY = f"{SCRIPTS}/d3-7.9.2/d3.min.js"
+
+
+class InteractiveNode(nodes.General, nodes.Element):
+    """A figure: its children are the static picture, the folded tables and the caption."""
+
+
+class FoldNode(nodes.General, nodes.Element):
+    """The tables of an interactive figure, open where there is no script."""
+
+
+class CaptionNode(nodes.General, nodes.Element):
+    """What the figure is for, and what to try."""
+
+
+class InteractiveDirective(SphinxDirective):
+    """The argument is the name of the figure, the content its caption."""
+
+    required_arguments = 1
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        """Build the figure, or say what is wrong with it."""
+        name = self.arguments[0]
+        where = (self.env.docname, self.lineno)
+        for source in (BOOK / "_interactive").glob("*.py"):
+            self.env.note_dependency(str(source))
+        try:
+            content = _content(name)
+        except UserError as error:
+            logger.error("interactive figure %r: %s", name, error, location=where)
+            return []
+        script = BOOK / "_static" / SCRIPTS / f"{name}.js"
+        for needed in (script, BOOK / "_static" / DRAWING_LIBRARY):
+            if not needed.is_file():
+                logger.error("interactive figure %r: its script %s is missing", name, needed, location=where)
+                return []
+        caption = self.parse_content_to_nodes()
+        if not caption:
+            logger.error(
+                "interactive figure %r has no caption: say below its name what to try and what there is to see",
+                name,
+                location=where,
+            )
+            return []
+        numbers = json.dumps(content.numbers, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        figure = InteractiveNode(ids=[f"interactive-{name}"], name=name, title=content.title, numbers=numbers)
+        figure += nodes.image(uri=self.picture(name, content), alt=content.alt, loading="lazy")
+        figure += FoldNode("", *(child for table in content.tables for child in _shown(table)))
+        figure += CaptionNode("", *caption)
+        self.set_source_info(figure)
+        return [figure]
+
+    def picture(self, name: str, content: Content) -> str:
+        """Draw the static picture to a file of the build; Sphinx copies it into the site."""
+        import matplotlib.pyplot as plt
+
+        path = Path(self.env.app.outdir).parent / "interactive" / f"{name}.svg"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        drawn = content.picture()
+        drawn.savefig(path, metadata={"Date": None})
+        plt.close(drawn)
+        return "/" + Path(os.path.relpath(path, self.env.srcdir)).as_posix()
+
+
+def _content(name: str) -> Content:
+    if name not in FIGURES:
+        raise UnknownName.of("figure", name, FIGURES)
+    return FIGURES[name]()
+
+
+def _shown(table: Table) -> list[nodes.Node]:
+    """A table and its title."""
+    group = nodes.tgroup("", *(nodes.colspec(colwidth=1) for _ in table.rows[0]), cols=len(table.rows[0]))
+    header, *rows = (
+        nodes.row("", *(nodes.entry("", nodes.paragraph("", cell)) for cell in cells)) for cells in table.rows
+    )
+    group += nodes.thead("", header)
+    group += nodes.tbody("", *rows)
+    return [nodes.paragraph("", table.title), nodes.table("", group)]
+
+
+def visit_interactive(self: HTML5Translator, node: InteractiveNode) -> None:
+    """Open the figure; the script fills the controls and replaces the picture."""
+    title = escape(node["title"], quote=True)
+    self.body.append(
+        f'<figure class="course-interactive" id="{node["ids"][0]}" data-figure="{node["name"]}" data-title="{title}">\n'
+        f'<div class="controls" role="group" aria-label="{title}: what to show" hidden></div>\n'
+        '<div class="drawing">\n'
+    )
+
+
+def depart_interactive(self: HTML5Translator, node: InteractiveNode) -> None:
+    """Embed the numbers; a `<` in them must not end the script."""
+    numbers = node["numbers"].replace("<", "\\u003c")
+    self.body.append(f'<script type="application/json">{numbers}</script>\n</figure>\n')
+
+
+def visit_fold(self: HTML5Translator, node: FoldNode) -> None:
+    """End the drawing, leave a place for the result, and open the fold."""
+    self.body.append(
+        '</div>\n<div class="result" role="status" aria-live="polite"></div>\n'
+        "<details open><summary>Numbers behind the picture</summary>\n"
+    )
+
+
+def depart_fold(self: HTML5Translator, node: FoldNode) -> None:
+    """Close the fold."""
+    self.body.append("</details>\n")
+
+
+def visit_caption(self: HTML5Translator, node: CaptionNode) -> None:
+    """Open the caption."""
+    self.body.append("<figcaption>\n")
+
+
+def depart_caption(self: HTML5Translator, node: CaptionNode) -> None:
+    """Close the caption."""
+    self.body.append("</figcaption>\n")
+
+
+def add_scripts(
+    app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: nodes.document | None
+) -> None:
+    """Give a page the scripts of its figures, and a page without one none."""
+    names = sorted({figure["name"] for figure in doctree.findall(InteractiveNode)}) if doctree else []
+    if names:
+        app.add_css_file(f"{SCRIPTS}/interactive.css")
+        for script in (DRAWING_LIBRARY, *(f"{SCRIPTS}/{name}.js" for name in ("figure", *names))):
+            app.add_js_file(script, loading_method="defer")
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register with Sphinx."""
+    app.add_directive("interactive", InteractiveDirective)
+    app.add_node(InteractiveNode, html=(visit_interactive, depart_interactive))
+    app.add_node(FoldNode, html=(visit_fold, depart_fold))
+    app.add_node(CaptionNode, html=(visit_caption, depart_caption))
+    app.connect("html-page-context", add_scripts)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,47 @@
+"""The table of a lab's questions, written from the lab itself: `{lab-questions} NAME`."""
+
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+from mlsys.course.lab import Lab
+
+NEEDS = {"any": "", "gpu": "a GPU"}
+
+
+class LabQuestions(SphinxDirective):
+    """One row per question: its name, its title, its points and the device that it needs. The argument is the lab."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """Build the table."""
+        source = Path(self.env.srcdir) / "labs" / self.arguments[0] / "lab.py"
+        self.env.note_dependency(str(source))
+        lab = Lab.load(source)
+        rows = [
+            (question.name, question.title or lab.title, f"{question.points:g}", NEEDS[question.device])
+            for question in lab.questions
+        ]
+        total = sum(question.points for question in lab.questions)
+        return [_table([("", "question", "points", "needs"), *rows, ("", "all", f"{total:g}", "")])]
+
+
+def _table(rows: list[tuple[str, ...]]) -> nodes.table:
+    group = nodes.tgroup("", *(nodes.colspec(colwidth=1) for _ in rows[0]), cols=len(rows[0]))
+    group += nodes.thead("", _row(rows[0]))
+    group += nodes.tbody("", *(_row(row) for row in rows[1:]))
+    return nodes.table("", group)
+
+
+def _row(cells: tuple[str, ...]) -> nodes.row:
+    return nodes.row("", *(nodes.entry("", nodes.paragraph("", cell)) for cell in cells))
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register with Sphinx."""
+    app.add_directive("lab-questions", LabQuestions)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

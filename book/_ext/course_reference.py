@@ -1,0 +1,188 @@
+"""Tables of the package's data with their sources: `{hardware-data} chips`, and so on for the names in `PARTS`."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+from mlsys import Hardware
+from mlsys.energy import bases
+from mlsys.hardware import Accelerator, UnknownField, UnknownPrecision
+from mlsys.links import links
+from mlsys.memory import levels
+from mlsys.sourced import Source, Sourced, data_folder, load_toml
+from mlsys.units import Quantity
+
+Row = tuple[str, Sourced]
+COLUMNS = ("quantity", "value", "holds for", "source")
+ABSENT = "–"
+
+
+class DataDirective(SphinxDirective):
+    """The argument says which part of the data; the page is read again when a data file changes."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """Build the part from the data as it is now."""
+        for path in sorted(Path(str(data_folder())).rglob("*.toml")):
+            self.env.note_dependency(str(path))
+        if self.arguments[0] not in PARTS:
+            raise self.error(f"no data {self.arguments[0]!r}: there are {', '.join(PARTS)}")
+        return PARTS[self.arguments[0]]()
+
+
+def overview() -> list[nodes.Node]:
+    """One line per chip with what chapters compare most; dense rates."""
+    head = ("chip", "16 bit", "memory", "bandwidth", "FLOP/byte", "power")
+    body = []
+    for chip in by_vendor():
+        link = nodes.reference("", chip.name, refid=f"chip-{chip.id}", internal=True)
+        readings: list[Callable[[Accelerator], Quantity]] = [
+            lambda chip: chip.peak(sixteen_bit(chip)),
+            lambda chip: chip.memory_capacity,
+            lambda chip: chip.memory_bw,
+            lambda chip: chip.ridge_point(sixteen_bit(chip)),
+            lambda chip: chip.tdp,
+        ]
+        body.append([link, *(nodes.Text(known(read, chip)) for read in readings)])
+    return [table(head, body, "course-overview")]
+
+
+def sixteen_bit(chip: Accelerator) -> str:
+    """The floating-point format of 16 bits that a chip multiplies: TPUs have only bf16."""
+    return next((peak.precision for peak in chip.peaks if peak.precision in ("fp16", "bf16")), "fp16")
+
+
+def known(read: Callable[[Accelerator], Quantity], chip: Accelerator) -> str:
+    """What the documents of a chip give, or a dash."""
+    try:
+        value = read(chip)
+    except (UnknownField, UnknownPrecision):
+        return ABSENT
+    return f"{value.m:.0f}" if value.check("flop/byte") else shown(value)
+
+
+def by_vendor() -> list[Accelerator]:
+    """All chips, those of one vendor together."""
+    return sorted(Hardware.all(), key=lambda chip: (chip.vendor, chip.name))
+
+
+def chips() -> list[nodes.Node]:
+    """A section for each chip with everything that its documents give."""
+    found: list[nodes.Node] = []
+    for chip in by_vendor():
+        rates = [
+            (f"{peak.precision}, {peak.unit}{', 2:4 sparse' if peak.sparse else ''}", peak.rate) for peak in chip.peaks
+        ]
+        others = [(name.replace("_", " "), entry) for name, entry in chip.fields.items()]
+        call = nodes.paragraph("", "", nodes.literal("", f'Hardware.get("{chip.id}")'))
+        found.append(section(f"chip-{chip.id}", chip.name, call, facts([*rates, *others])))
+    return found
+
+
+def all_links() -> list[nodes.Node]:
+    """Links with the rate of one direction."""
+    return [facts([(link.name, link.rate) for link in links()])]
+
+
+def memory_levels() -> list[nodes.Node]:
+    """A section for each memory hierarchy."""
+    found: list[nodes.Node] = []
+    for system in systems():
+        title = "A server CPU" if system == "cpu" else Hardware.get(system).name
+        rows = [(f"{level.name}, {name}", entry) for level in levels(system) for name, entry in level.fields.items()]
+        call = nodes.paragraph("", "", nodes.literal("", f'levels("{system}")'))
+        found.append(section(f"levels-{system}", title, call, facts(rows)))
+    return found
+
+
+def systems() -> list[str]:
+    """Chips and hosts whose memory levels are known."""
+    return list(load_toml("memory_levels.toml"))
+
+
+def energies() -> list[nodes.Node]:
+    """A section for each basis, because energies of two bases do not mix."""
+    found: list[nodes.Node] = []
+    for basis in bases():
+        rows = list(basis.operations.items())
+        rows += [(f"{name.replace('_', ' ')}, {basis.bits[name]} bit", entry) for name, entry in basis.accesses.items()]
+        about = nodes.paragraph("", "", nodes.literal("", f'basis("{basis.id}")'), nodes.Text(f", {basis.node}"))
+        found.append(section(f"basis-{basis.id}", basis.title, about, facts(rows)))
+    return found
+
+
+def sources() -> list[nodes.Node]:
+    """The documents that the tables above name, in alphabetical order."""
+    rows = [entry for chip in Hardware.all() for entry in (*chip.fields.values(), *(p.rate for p in chip.peaks))]
+    rows += [link.rate for link in links()]
+    rows += [entry for name in systems() for level in levels(name) for entry in level.fields.values()]
+    rows += [entry for b in bases() for entry in (*b.operations.values(), *b.accesses.values())]
+    listing = nodes.bullet_list()
+    for source in sorted({row.source for row in rows}, key=lambda source: (source.publisher.lower(), source.title)):
+        about = nodes.paragraph("", f"{source.publisher}, ")
+        title = nodes.Text(source.title)
+        about += nodes.reference("", "", title, refuri=source.address) if source.address else title
+        about += nodes.Text(f" ({source.date})." + (f" Read in {source.read_in}." if source.read_in else ""))
+        listing += nodes.list_item("", about, ids=[anchor(source)])
+    return [listing]
+
+
+PARTS: dict[str, Callable[[], list[nodes.Node]]] = {
+    "overview": overview,
+    "chips": chips,
+    "links": all_links,
+    "levels": memory_levels,
+    "energies": energies,
+    "sources": sources,
+}
+
+
+def facts(rows: Iterable[Row]) -> nodes.table:
+    """A table of sourced numbers: what, how much, under which condition, and where that is written."""
+    body = []
+    for name, entry in rows:
+        place = nodes.inline("", f"{entry.source.publisher}, {entry.where}")
+        source = nodes.reference("", "", place, refid=anchor(entry.source), internal=True)
+        body.append([nodes.Text(name), nodes.strong("", shown(entry.value)), nodes.Text(entry.condition), source])
+    return table(COLUMNS, body, "course-facts")
+
+
+def shown(value: Quantity) -> str:
+    """A quantity as text: whole numbers with commas, and no more than six digits of others."""
+    size = f"{value.m:,.0f}" if value.m == int(value.m) else f"{value.m:,.6g}"
+    unit = f"{value.units:~P}"
+    return f"{size} {unit}".strip()
+
+
+def anchor(source: Source) -> str:
+    """Where a document stands in the list of sources."""
+    return f"source-{source.key}"
+
+
+def section(identifier: str, title: str, *content: nodes.Node) -> nodes.section:
+    """A section under the heading that the directive stands in."""
+    return nodes.section("", nodes.title("", title), *content, ids=[identifier], names=[identifier])
+
+
+def table(head: Iterable[str], body: list[list[nodes.Node]], look: str) -> nodes.table:
+    """A table whose first column heads its rows."""
+    head = tuple(head)
+    group = nodes.tgroup("", *(nodes.colspec(colwidth=1) for _ in head), cols=len(head))
+    group += nodes.thead("", _row([nodes.Text(text) for text in head]))
+    group += nodes.tbody("", *(_row(cells) for cells in body))
+    return nodes.table("", group, classes=[look])
+
+
+def _row(cells: list[nodes.Node]) -> nodes.row:
+    return nodes.row("", *(nodes.entry("", nodes.paragraph("", "", cell)) for cell in cells))
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register with Sphinx."""
+    app.add_directive("hardware-data", DataDirective)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,76 @@
+"""Pages that run from right to left: `dir: rtl` and `lang: he` in the front matter of a page.
+
+The article of such a page gets both as attributes, and `rtl.css` sets its lists and boxes; code, formulas and pictures
+stay left to right. The words that Sphinx puts before a figure's or table's number are those of the page's language.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util import logging
+
+logger = logging.getLogger(__name__)
+
+DIRECTIONS = ("ltr", "rtl")
+
+WORDS = {"he": {"Figure": "איור", "Table": "טבלה"}}
+"""By language: what stands before the number of a figure or table."""
+
+ARTICLE = '<article class="bd-article">'
+"""The theme's tag, as it is written for every page."""
+
+
+def translate_numbers(
+    app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: nodes.document | None
+) -> None:
+    """Write "Figure 1" in the language of the page, in captions and where the text refers to them."""
+    language = app.env.metadata.get(pagename, {}).get("lang", "")
+    for english, word in WORDS.get(language, {}).items():
+        for start in ('<span class="caption-number">', '<span class="std std-numref">'):
+            context["body"] = context["body"].replace(f"{start}{english} ", f"{start}{word} ")
+
+
+def article_with_direction(html: str, language: str, direction: str) -> str:
+    """The page with both attributes on its article; a page that has them stays as it is.
+
+    Raises:
+        ValueError: if there is no article to put them on.
+    """
+    wanted = f'<article class="bd-article" lang="{language}" dir="{direction}">'
+    if wanted not in html and ARTICLE not in html:
+        raise ValueError(f"the theme writes no {ARTICLE} any more: change ARTICLE in book/_ext/course_rtl.py")
+    return html.replace(ARTICLE, wanted)
+
+
+def set_direction(app: Sphinx, exception: Exception | None) -> None:
+    """Put language and direction on the written pages that ask for them."""
+    if exception or app.builder.name != "html":
+        return
+    for page, data in sorted(app.env.metadata.items()):
+        if "dir" not in data:
+            continue
+        direction, language = data["dir"], data.get("lang", "")
+        if direction not in DIRECTIONS or not language:
+            logger.error(
+                "%s: dir is %r and lang is %r; a page with dir needs one of %s, and a lang such as he",
+                page,
+                direction,
+                language,
+                " or ".join(DIRECTIONS),
+            )
+            continue
+        path = Path(app.outdir) / f"{page}.html"
+        try:
+            path.write_text(article_with_direction(path.read_text("utf-8"), language, direction), "utf-8")
+        except ValueError as error:
+            logger.error("%s: %s", page, error)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register with Sphinx, with the style sheet for such pages."""
+    app.add_css_file("rtl.css")
+    app.connect("html-page-context", translate_numbers, priority=950)
+    app.connect("build-finished", set_direction)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,156 @@
+"""Figures of the chapter on kernels; each draws one claim from numbers that it is given or takes from the package."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+from matplotlib.patches import FancyBboxPatch
+
+from mlsys import viz
+from mlsys.errors import UserError
+from mlsys.measure.records import Record, Row
+
+WIDTH = 5.0
+"""Inches: with the course's font size, text stays readable when a phone shrinks the figure to its width."""
+
+LAUNCHED = {
+    "fp32, 4096 x 4096 x 4096": "sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize256x128x8",
+    "fp32, 512 x 512 x 512": "sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize64x64x8",
+    "tf32, 4096 x 4096 x 4096": "sm90_xmma_gemm_f32f32_tf32f32_f32_nn_n_tilesize128x256x32",
+    "fp16, 4096 x 4096 x 4096": "nvjet_sm90_hsh_256x128_64x4_1x2_h_bz_coopA_NNT",
+    "fp16, 1 x 4096 x 4096": "nvjet_sm90_hsh_128x8_64x12_4x1_v_bz_splitK_NNT",
+}
+"""Kernels that `a @ b` launched first, for m x n x k, as the profiler named them; the tails of long names are cut."""
+
+LAUNCHED_ON = "NVIDIA H200, torch 2.11.0 with CUDA 13.0, driver 580.159.04, recorded 2026-11-20"
+"""Where and when the names of `LAUNCHED` were recorded, by the profiling cell of the chapter with these inputs."""
+
+
+@dataclass(frozen=True)
+class Trip:
+    """One offload and its alternative, in milliseconds: copy in, run on the device, copy out; or run on the host."""
+
+    title: str
+    copy_in: float
+    run: float
+    copy_out: float
+    on_host: float
+
+    @property
+    def total(self) -> float:
+        """From the first byte copied to the last byte back."""
+        return self.copy_in + self.run + self.copy_out
+
+
+def call_stack() -> None:
+    """One line at the top, many kernels at the bottom, and at each arrow the decision that is taken there."""
+    _, ax, colors, _ = viz.setup_plot(figsize=(WIDTH, 6.0))
+    ax.set(xlim=(0, 10), ylim=(0.3, 12.5))
+    ax.axis("off")
+    levels = [
+        (11.4, "your line:  c = a @ b", "GreenL", "GreenLine"),
+        (8.9, "framework:  operator matmul", "BlueL", "BlueLine"),
+        (6.4, "backend for this device", "BlueL", "BlueLine"),
+    ]
+    decisions = [
+        (11.4, "which operator? do the shapes fit?\nis a gradient wanted?"),
+        (8.9, "where do the tensors lie?\nwhich number format?"),
+        (6.4, "which shape and layout?\nhow large a workspace?"),
+        (3.9, "put into a queue: the host goes on,\nthe device starts when it is free"),
+    ]
+    for y, text, fill, edge in levels:
+        _box(ax, 1.4, y, 7.2, text, colors[fill], colors[edge])
+    for y, text in decisions:
+        x = 2.1 if y != 3.9 else 3.4
+        ax.annotate("", xy=(x, y - 1.6), xytext=(x, y - 0.05), arrowprops={"arrowstyle": "->", "linewidth": 1.6})
+        ax.text(x + 0.3, y - 0.82, text, va="center", fontsize=10, color=colors["primary"])
+    for place, (text, chosen) in enumerate(
+        [
+            ("FP32,\nlarge tiles", False),
+            ("FP16, on\ntensor cores", True),
+            ("one row,\nsplit sum", False),
+            ("...", False),
+        ]
+    ):
+        fill, edge = ("OrangeLine", "OrangeLine") if chosen else ("OrangeL", "OrangeLine")
+        _box(
+            ax, 0.1 + 2.5 * place, 3.75, 2.3, text, colors[fill], colors[edge], "white" if chosen else colors["primary"]
+        )
+    ax.text(9.9, 4.98, "kernels of the library", ha="right", fontsize=10, color=colors["OrangeLine"])
+    for block in range(8):
+        _box(ax, 0.1 + 1.23 * block, 1.2, 1.05, "block", colors["VioletL"], colors["VioletLine"])
+    ax.text(5.0, 0.6, "blocks of threads on the device's cores: here it is computed", ha="center", fontsize=10)
+
+
+def _box(ax: Axes, x: float, y: float, width: float, text: str, fill: str, edge: str, ink: str = "black") -> None:
+    height = 0.95
+    shape = FancyBboxPatch((x, y), width, height, boxstyle="round,pad=0,rounding_size=0.15", facecolor=fill)
+    shape.set_edgecolor(edge)
+    ax.add_patch(shape)
+    ax.text(x + width / 2, y + height / 2, text, ha="center", va="center", fontsize=10, color=ink, linespacing=0.95)
+
+
+def timelines(trips: list[Trip]) -> None:
+    """When the host, the link and the device are busy in an offload, against the host's doing it alone."""
+    viz.apply_style()
+    import matplotlib.pyplot as plt
+
+    colors = viz.COLORS
+    _, axes = plt.subplots(len(trips), 1, figsize=(WIDTH, 2.2 * len(trips)), sharex=True, layout="constrained")
+    longest = max(trip.total for trip in trips)
+    for ax, trip in zip(axes, trips, strict=True):
+        out_start = trip.copy_in + trip.run
+        bars = [
+            (2, 0, trip.copy_in, "OrangeLine", "copy in"),
+            (1, trip.copy_in, trip.run, "GreenLine", ""),
+            (2, out_start, trip.copy_out, "OrangeLine", "copy out"),
+            (0, 0, min(trip.on_host, 1.13 * longest), "BlueLine", ""),
+        ]
+        for lane, start, length, color, text in bars:
+            ax.barh(lane, length, left=start, height=0.6, color=colors[color])
+            ax.text(start + length / 2, lane, text, ha="center", va="center", color="white", fontsize=9)
+        for queued in range(3):  # three calls that return at once
+            ax.barh(3, 0.05, left=0.09 * queued, height=0.6, color=colors["primary"])
+        ax.text(0.35, 3, "queues three jobs, is free again", va="center", fontsize=9)
+        ax.plot([trip.copy_in] * 2, [1.35, 1.7], color=colors["GreenLine"], linewidth=1)
+        ax.text(out_start + 0.1, 1, f"kernel, {trip.run:.2f} ms", va="center", fontsize=9, color=colors["GreenLine"])
+        if trip.on_host > longest:
+            ax.text(0.15, 0, f"goes on to {trip.on_host:.0f} ms", va="center", color="white", fontsize=9)
+            ax.annotate("", xy=(1.18 * longest, 0), xytext=(1.1 * longest, 0), arrowprops={"arrowstyle": "->"})
+        else:
+            ax.text(trip.on_host + 0.1, 0, f"{trip.on_host:.1f} ms", va="center", fontsize=9, color=colors["BlueLine"])
+        ax.set(yticks=range(4), yticklabels=["CPU alone", "device", "link", "host"], xlim=(0, 1.2 * longest))
+        ax.set_title(trip.title, fontsize=10, loc="left")
+        ax.grid(visible=False, axis="y")
+    axes[-1].set_xlabel("time, ms")
+
+
+def recorded(record: Record, name: str, variant: str, size: int) -> Row:
+    """The row of one measurement, such as "host link" with "pinned to device" and a size in bytes.
+
+    Raises:
+        UserError: if the record has no such row; it lists those of this name.
+    """
+    rows = record.named(name)
+    for row in rows:
+        if row.variant == variant and row.shape == (size,):
+            return row
+    known = ", ".join(f"{row.variant} {row.shape}" for row in rows)
+    raise UserError(f"the record of {record.device} has no {name!r}, {variant}, ({size},); it has {known}")
+
+
+def predicted_and_measured(cases: Mapping[str, tuple[float, float]]) -> None:
+    """Predicted and measured time in milliseconds of each case, as two points on a logarithmic axis."""
+    _, ax, colors, _ = viz.setup_plot(figsize=(WIDTH, 1.1 + 0.75 * len(cases)))
+    times = [time_ms for pair in cases.values() for time_ms in pair]
+    for place, (predicted, measured) in enumerate(cases.values()):
+        ax.plot([predicted, measured], [place] * 2, color=colors["BlueLine"], linewidth=1.2)
+        ax.plot(predicted, place, "o", markersize=9, markerfacecolor="white", color=colors["BlueLine"])
+        ax.plot(measured, place, "o", markersize=9, color=colors["BlueLine"])
+        ax.text(predicted, place - 0.2, f"{predicted:.2g} predicted", ha="center", fontsize=9)
+        ax.text(measured, place + 0.36, f"{measured:.2g} measured", ha="center", fontsize=9, color=colors["BlueLine"])
+    ax.set(xscale="log", xlim=(0.1 * min(times), 6 * max(times)), xlabel="time, ms", ylim=(len(cases) - 0.4, -0.6))
+    ax.set_yticks(range(len(cases)), list(cases))
+    ax.set_xticks([0.1, 1, 10], ["0.1", "1", "10"])
+    ax.minorticks_off()
+    ax.grid(visible=False, axis="y")

@@ -1,0 +1,15 @@
+"""What the interactive figures are made from: their numbers, and what stands on the page without JavaScript."""
+
+from collections.abc import Callable
+
+from _interactive import roofline, systolic, tiling
+from _interactive.content import Content, Table
+
+FIGURES: dict[str, Callable[[], Content]] = {
+    "roofline": roofline.content,
+    "systolic": systolic.content,
+    "tiling": tiling.content,
+}
+"""The figures by name. Each is drawn by `book/_static/interactive/NAME.js` from the numbers that are exported here."""
+
+__all__ = ["FIGURES", "Content", "Table"]

@@ -1,0 +1,995 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+#   mlsys:
+#     lab: tiling
+#     version: "1"
+# ---
+
+# %% [markdown]
+# # Tiling a matrix product
+#
+# A GPU can multiply far faster than its memory can deliver numbers. In float32, a T4 does about 25 floating-point
+# operations (FLOPs) in the time in which DRAM, the large memory beside the chip, hands it one byte; an H100 does about
+# 20. A matrix product written the obvious way has a quarter of a FLOP to do per byte, so nearly all of the chip would
+# wait.
+#
+# **The question of this lab: how much of that waiting disappears when the product is computed tile by tile, and what
+# does it take to write such a kernel so that it is right for every shape, and fast?**
+#
+# You will predict, count, write, and measure:
+#
+# | | what you do | what comes out |
+# |---|---|---|
+# | predictions | guess four numbers | set beside the truth at the end |
+# | warm-up | repair a small Triton kernel with five faults | how a kernel finds its data |
+# | a | count the bytes that a product moves | two formulas |
+# | b | choose tiles for a given memory | a schedule within 10% of the best known |
+# | c | write the tiled product in Triton | a kernel that is right for all shapes and strides |
+# | d | choose tiles for a real GPU by arithmetic | a function, and a few sentences why |
+# | e (GPU) | race it | a share of a reference kernel's speed |
+# | challenge (GPU) | the same on tensor cores | needs compute capability 8.0 or more |
+# | gap | explain why prediction and count differ | three causes |
+#
+# Plan for three to four hours. You need Python, and to know what a matrix product is; you need not have seen a GPU
+# kernel. Without a GPU everything except the two questions marked (GPU) can be finished. Hints are free: each question
+# has three, from a nudge to nearly the answer.
+#
+# Write only in the cells that hold `raise NotImplementedError`, `None`, faulty code or "Your answer". You may add
+# cells. The test cells are yours to read and to run as often as you like; when the lab is graded, their original
+# versions run, with more shapes.
+
+# %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "setup", "role": "setup"}
+import importlib.util
+import subprocess
+import sys
+
+if importlib.util.find_spec("mlsys") is None:
+    subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "MLSYS_WHEEL_URL"], check=True)
+
+from mlsys import Hardware, grading, ops, traffic
+
+DEVICE = grading.use_device()  # before triton is imported: without a GPU it turns on Triton's interpreter
+
+import torch
+import triton
+import triton.language as tl
+
+scorecard = grading.Scorecard(
+    {"read": 10, "a": 15, "b": 15, "c": 25, "d": 10, "d-why": 5, "e": 10, "challenge": 5, "gap": 5},
+    gpu=["e", "challenge"],
+    read=["d-why"],
+)
+
+# %% [markdown]
+# ## Predictions
+#
+# Before any counting, write down what you expect. How close you are is not graded. The point is to have something to be
+# surprised by.
+#
+# Moving bytes between DRAM and the chip is what we want to do less of. A **tile** is a small block of a matrix. In the
+# tiled product, the GPU brings one tile of A and one tile of B onto the chip, multiplies the two, adds the result to a
+# tile of C that it keeps on the chip, and goes on to the next pair.
+#
+# 1. `saves_by_tile`: C = A B with 1024 x 1024 matrices. Without tiles, each multiplication fetches its two numbers from
+#    DRAM. With tiles of 64 x 64, how many *times* fewer bytes move?
+# 2. `saves_by_memory`: the on-chip memory becomes 4 times as large, and you choose the best tiles for it. How many
+#    *times* fewer bytes move than with the best tiles before?
+# 3. `cost_of_two_more`: with tiles of 64 x 64, the matrices grow from 128 x 128 to 130 x 130. How many *times* as many
+#    bytes move? (The matrices themselves have 1.03 times as many elements.)
+# 4. `share_of_library`: what share of the speed of NVIDIA's own library will your first float32 kernel reach at 2048 x
+#    2048? A number such as 0.05, 0.5 or 1. (It is measured if you have a GPU.)
+
+# %% nbgrader={"grade": false, "grade_id": "gap-predictions", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "gap", "role": "predict", "needs": ["setup"]}
+### BEGIN SOLUTION
+#: saves_by_tile = None
+#: saves_by_memory = None
+#: cost_of_two_more = None
+#: share_of_library = None
+saves_by_tile = 64
+saves_by_memory = 2
+cost_of_two_more = 1.5
+share_of_library = 0.6
+### END SOLUTION
+predictions = grading.seal(
+    saves_by_tile=saves_by_tile,
+    saves_by_memory=saves_by_memory,
+    cost_of_two_more=cost_of_two_more,
+    share_of_library=share_of_library,
+)
+
+# %% [markdown]
+# ## Warm-up: read a faulty kernel
+#
+# A **kernel** is a function that runs on the GPU many times at once. In Triton each of these runs is called a
+# **program**. All programs execute the same code; the only thing that tells them apart is their number,
+# `tl.program_id(0)`. So the first lines of nearly every kernel turn that number into a set of indices: which part of
+# the data is mine?
+#
+# Here is a right one. It doubles a vector of N numbers. Each program takes TILE of them.
+
+
+# %%
+@triton.jit
+def double_vector_kernel(x_ptr, y_ptr, N, TILE: tl.constexpr):
+    index = tl.program_id(0) * TILE + tl.arange(0, TILE)  # program 0: 0 1 2 3, program 1: 4 5 6 7, ...
+    mask = index < N  # the last tile may reach past the end
+    x = tl.load(x_ptr + index, mask=mask, other=0.0)  # TILE numbers from TILE addresses
+    tl.store(y_ptr + index, 2 * x, mask=mask)
+
+
+x = torch.arange(10.0, device=DEVICE)
+y = torch.empty_like(x)
+programs = triton.cdiv(10, 4)  # division rounded up: 3 programs for 10 numbers, 4 at a time
+double_vector_kernel[(programs,)](x, y, 10, TILE=4)
+y
+
+# %% [markdown]
+# Line by line:
+#
+# - `x_ptr` is an **address**: where the first number lies in memory. A kernel gets no shape and no bounds with it.
+# - `tl.arange(0, TILE)` makes a block of indices, so `x_ptr + index` is a **block of addresses**, and `tl.load` brings
+#   a block of numbers. TILE must be a power of two, and known when the kernel is compiled (`tl.constexpr`).
+# - `mask` switches single addresses off. Without it the third program would read and write elements 10 and 11, which do
+#   not exist. Nobody would stop it: **Triton checks no address**. What lies there, perhaps another tensor, is
+#   overwritten, or the process dies.
+# - `kernel[(programs,)](...)` starts `programs` programs. That tuple is the **grid**.
+#
+# A matrix has two indices. In memory it is still one row of numbers: element (i, j) lies at `ptr + i * stride(0) + j *
+# stride(1)`. A contiguous 3 x 5 matrix has strides (5, 1). Its transpose is the same memory with strides (1, 5), and a
+# slice `x[::2]` has strides (10, 1). A kernel that uses both strides handles them all.
+#
+# For a tile we need all pairs of its rows and columns. `rows[:, None]` stands the row indices up as a column,
+# `cols[None, :]` lays the column indices down as a row, and combining the two gives a two-dimensional block:
+#
+# ```
+# rows = [4 5]       rows[:, None] * 10 + cols[None, :]  =  [[40 41 42]
+# cols = [0 1 2]                                             [50 51 52]]
+# ```
+#
+# **Your task.** The next cell should return `2 * x` for any matrix x with any strides. It has five faults. The first
+# stops with the message *"Mask argument cannot be block type if pointer argument is not a block"*; the other four give
+# wrong results or write where they must not. Repair it. Keep the names `double_kernel` and `double`. (When Triton
+# stops, it prints a long report. Read its last line for what happened, then look further up for a line of your own for
+# where.)
+#
+# <details><summary>Hint 1</summary>
+# The message is about the first argument of a load. One address cannot take a block of masks. Compare with the store
+# below it, which has a block of addresses.
+# </details>
+# <details><summary>Hint 2</summary>
+# Take program (1, 2) and tiles of 16 x 16. Which rows and columns should it have? Which does it compute? Then count
+# programs for a 17 x 17 matrix.
+# </details>
+# <details><summary>Hint 3</summary>
+# One fault each: the columns of a tile; the mask (it must test two things, joined by <code>&amp;</code>); the address
+# of the load; a stride in the address of the store; the grid, which needs <code>triton.cdiv</code>.
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "read-kernel", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "read", "role": "solution", "needs": ["setup"], "title": "Warm-up: read a faulty kernel"}
+@triton.jit
+def double_kernel(
+    x_ptr, y_ptr, M, N, stride_xm, stride_xn, stride_ym, stride_yn, TILE_M: tl.constexpr, TILE_N: tl.constexpr
+):
+    ### BEGIN SOLUTION
+    #: rows = tl.program_id(0) * TILE_M + tl.arange(0, TILE_M)
+    #: cols = tl.program_id(1) + tl.arange(0, TILE_N)
+    #: mask = (rows[:, None] < M) & (rows[:, None] < N)
+    #: x = tl.load(x_ptr + tl.program_id(0) * TILE_M * stride_xm, mask=mask, other=0.0)
+    #: tl.store(y_ptr + rows[:, None] * stride_ym + cols[None, :] * stride_ym, 2 * x, mask=mask)
+    rows = tl.program_id(0) * TILE_M + tl.arange(0, TILE_M)
+    cols = tl.program_id(1) * TILE_N + tl.arange(0, TILE_N)
+    mask = (rows[:, None] < M) & (cols[None, :] < N)
+    x = tl.load(x_ptr + rows[:, None] * stride_xm + cols[None, :] * stride_xn, mask=mask, other=0.0)
+    tl.store(y_ptr + rows[:, None] * stride_ym + cols[None, :] * stride_yn, 2 * x, mask=mask)
+    ### END SOLUTION
+
+
+def double(x):
+    M, N = x.shape
+    y = torch.empty((M, N), device=x.device, dtype=x.dtype)
+    ### BEGIN SOLUTION
+    #: grid = (M // 16, N // 16)
+    grid = (triton.cdiv(M, 16), triton.cdiv(N, 16))
+    ### END SOLUTION
+    double_kernel[grid](x, y, M, N, x.stride(0), x.stride(1), y.stride(0), y.stride(1), TILE_M=16, TILE_N=16)
+    return y
+
+
+# %% [markdown]
+# The test below calls `double` through `grading.guarded`: every tensor that goes in or is allocated gets a band of NaNs
+# before and after it. A store outside the tensor damages a band and is reported; a load outside brings a NaN into the
+# result. It also launches your kernel by itself, without `double` round it: what is graded is the kernel. In it you may
+# use Triton's language (`tl`), arithmetic, and other functions of yours that have `@triton.jit`.
+
+
+# %% nbgrader={"grade": false, "grade_id": "read-given", "locked": true, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "read", "role": "setup"}
+def launch_double(kernel, constants, y, x):
+    """Run a kernel with the arguments of double_kernel, one program per tile."""
+    M, N = x.shape
+    grid = (triton.cdiv(M, constants["TILE_M"]), triton.cdiv(N, constants["TILE_N"]))
+    kernel[grid](x, y, M, N, *x.stride(), *y.stride(), **constants)
+
+
+# %% nbgrader={"grade": true, "grade_id": "read-test", "locked": true, "points": 10, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "read", "role": "test", "needs": ["setup"]}
+draw = grading.Draws("read", DEVICE)
+for shape, layout in [((16, 16), "row"), ((32, 48), "row"), ((17, 16), "row"), ((16, 17), "row"), ((37, 21), "column")]:
+    x = draw.matrix(*shape, layout=layout)
+    grading.assert_close(grading.guarded(double)(x), 2 * x, what=f"double(x) for {shape}, {layout}", tile=(16, 16))
+x = draw.matrix(19, 40)
+tiles = {"TILE_M": 16, "TILE_N": 32}
+what = "double_kernel by itself, for (19, 40)"
+grading.check_kernel(double_kernel, tiles, [x], 2 * x, launch=launch_double, what=what, tile=(16, 32))
+### BEGIN HIDDEN TESTS
+for layout in ("row", "column", "sliced", "offset"):
+    x = draw.matrix(draw.ragged(1, 70), draw.ragged(1, 70), layout=layout, values="negative")
+    what = f"double(x) for {tuple(x.shape)}, strides {x.stride()}"
+    grading.assert_close(grading.guarded(double)(x), 2 * x, what=what, tile=(16, 16))
+for layout in ("column", "sliced"):
+    x = draw.matrix(draw.ragged(1, 70), draw.ragged(1, 70), layout=layout, values="negative")
+    alone = f"double_kernel by itself, for {tuple(x.shape)}, strides {x.stride()}"
+    grading.check_kernel(double_kernel, tiles, [x], x + x, launch=launch_double, what=alone, tile=(16, 32))
+### END HIDDEN TESTS
+scorecard.passed("read")
+
+# %% [markdown]
+# ## a. Count the bytes
+#
+# From here on A has shape (m, k), B has shape (k, n), C = A B has shape (m, n), and every element takes `itemsize`
+# bytes (4 in float32). The product needs m n k multiply-adds whatever we do. What we can change is how often DRAM is
+# asked for the same element.
+#
+# **Without tiles.** Each of the m n k multiply-adds fetches its element of A and its element of B from DRAM. The
+# running sum stays on the chip, in a register, and each element of C is written once.
+#
+# **With tiles.** One program computes one tile of C, of `tile_m` rows and `tile_n` columns. It walks along k. On the
+# way it needs a horizontal band of A and a vertical band of B, and reads each element of the two bands from DRAM once:
+#
+# ```
+#                       tile_n
+#                     +--+--+--+
+#                     |  |##|  |
+#                   B |  |##|  | k
+#                     |  |##|  |
+#          k          +--+--+--+
+#       +-----+       +--+--+--+
+#       |     |       |  |  |  |
+# tile_m|#####| A     |  |##|  | C       one program: a band of A, a band of B, a tile of C
+#       |     |       |  |  |  |
+#       +-----+       +--+--+--+
+# ```
+#
+# Programs share nothing. At the edges a tile may stick out over the matrix; the part that sticks out is masked and
+# moves no bytes.
+#
+# Write both counts, reads and writes together, as plain ints. Note that the second has no `tile_k`. Why not?
+#
+# <details><summary>Hint 1</summary>
+# Ask for one element of A: how many programs need it? All programs of its row of tiles do. How many are there in a row?
+# </details>
+# <details><summary>Hint 2</summary>
+# The number of tiles that cover n columns is n / tile_n rounded up, also when tile_n does not divide n. In Python:
+# <code>-(-n // tile_n)</code> or <code>triton.cdiv(n, tile_n)</code>.
+# </details>
+# <details><summary>Hint 3</summary>
+# All of A is read once for each column of tiles, and all of B once for each row of tiles; edge tiles are smaller, so no
+# element is counted that does not exist. C adds m n.
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "a-traffic", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "a", "role": "solution", "needs": ["setup"], "title": "Count the bytes"}
+def untiled_bytes(m, n, k, itemsize):
+    """Bytes read and written when every multiply-add fetches its two operands."""
+    ### BEGIN SOLUTION
+    #: raise NotImplementedError("untiled_bytes")
+    return (2 * m * n * k + m * n) * itemsize
+    ### END SOLUTION
+
+
+def tiled_bytes(m, n, k, tile_m, tile_n, itemsize):
+    """Bytes read and written when each program computes one tile_m x tile_n tile of C."""
+    ### BEGIN SOLUTION
+    #: raise NotImplementedError("tiled_bytes")
+    times_a = triton.cdiv(n, tile_n)
+    times_b = triton.cdiv(m, tile_m)
+    return (m * k * times_a + k * n * times_b + m * n) * itemsize
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "a-test", "locked": true, "points": 15, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "a", "role": "test", "needs": ["setup"]}
+# One multiply-add: two numbers read, one written, 4 bytes each.
+grading.assert_equal(untiled_bytes(1, 1, 1, 4), 12, what="untiled_bytes(1, 1, 1, 4)")
+# 24 multiply-adds read 48 numbers; C has 6.
+grading.assert_equal(untiled_bytes(2, 3, 4, 4), 216, what="untiled_bytes(2, 3, 4, 4)")
+# Two columns of tiles read A (16 numbers) twice, two rows of tiles read B (16) twice; C has 16.
+grading.assert_equal(tiled_bytes(4, 4, 4, 2, 2, 4), 320, what="tiled_bytes(4, 4, 4, 2, 2, 4)")
+# A fifth row makes a third row of tiles: B (16) is read 3 times, A (20) twice; C has 20.
+grading.assert_equal(tiled_bytes(5, 4, 4, 2, 2, 4), 432, what="tiled_bytes(5, 4, 4, 2, 2, 4): a ragged edge")
+# The same in a 2-byte format.
+grading.assert_equal(tiled_bytes(5, 4, 4, 2, 2, 2), 216, what="tiled_bytes(5, 4, 4, 2, 2, 2): 2-byte elements")
+### BEGIN HIDDEN TESTS
+draw = grading.Draws("a")
+for itemsize in (1, 2, 4, 8):
+    m, n, k = (draw.integer(3, 200) for _ in "mnk")
+    tile_m, tile_n = draw.integer(1, 2 * m), draw.integer(1, 2 * n)
+    read = 0  # counted program by program, tile of C by tile of C
+    for row in range(0, m, tile_m):
+        for col in range(0, n, tile_n):
+            read += k * (min(tile_m, m - row) + min(tile_n, n - col))
+    what = f"tiled_bytes({m}, {n}, {k}, {tile_m}, {tile_n}, {itemsize})"
+    grading.assert_equal(tiled_bytes(m, n, k, tile_m, tile_n, itemsize), (read + m * n) * itemsize, what=what)
+    what = f"untiled_bytes({m}, {n}, {k}, {itemsize})"
+    one_by_one = sum(2 * k + 1 for _ in range(m * n)) * itemsize
+    grading.assert_equal(untiled_bytes(m, n, k, itemsize), one_by_one, what=what)
+### END HIDDEN TESTS
+scorecard.passed("a")
+
+# %% [markdown]
+# ## b. Choose tiles for a given memory
+#
+# Tiles live in a small memory on the chip, so they cannot grow at will. In each step of the product three tiles must be
+# there at once: tile_m x tile_k of A, tile_k x tile_n of B, and tile_m x tile_n of C. Write `schedule(m, n, k,
+# memory_bytes)`, which returns three ints `(tile_m, tile_n, tile_k)` for float32 such that
+#
+# - the three tiles fit `memory_bytes` together, and
+# - the traffic is at most 1.1 times that of the best schedule known.
+#
+# The tiles may have any size: no powers of two here. The test *replays* your schedule step by step.
+# `traffic.tiled_matmul` walks through the tiles in the order below, keeps in a memory of that size the tiles that were
+# used last, and counts what crosses:
+#
+# ```
+# for each tile row i of C:
+#     for each tile column j of C:
+#         for each tile p along k:
+#             C[i, j] += A[i, p] B[p, j]
+# ```
+#
+# Choosing is your work here, so do not call `traffic.best_schedule`, which is what your schedule is compared with. The
+# next cell shows a first try, equal squares.
+
+# %%
+memory_bytes = 16 * 1024
+side = int((memory_bytes / 4 / 3) ** 0.5)  # three squares of float32
+moved = traffic.tiled_matmul(256, 256, 256, side, side, side, memory_bytes=memory_bytes)
+least = traffic.compulsory_bytes(256, 256, 256)
+print(f"tiles of {side} x {side} move {moved.total_bytes:,} bytes; each matrix once would be {least:,}")
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+# The formula of question a has no tile_k in it. So what is the memory for A's and B's tiles good for, beyond the least
+# that a step needs? And what would you rather fill with it?
+# </details>
+# <details><summary>Hint 2</summary>
+# Fewer bytes means fewer tiles of C, so the tile of C should take nearly the whole memory. But counts are whole: with n
+# = 100, tiles of 50 to 99 columns all give two columns of tiles. Take the smallest of them and give the room to tile_m.
+# </details>
+# <details><summary>Hint 3</summary>
+# Let the computer choose: for every tile_m from 1 to m, find the largest tile_n for which three tiles with tile_k = 1
+# fit; of these pairs keep the one for which your <code>tiled_bytes</code> is least.
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "b-schedule", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "b", "role": "solution", "needs": ["setup", "a"], "title": "Choose tiles for a given memory"}
+def schedule(m, n, k, memory_bytes):
+    """Tile sizes (tile_m, tile_n, tile_k) that fit the memory and move few bytes."""
+    ### BEGIN SOLUTION
+    #: raise NotImplementedError("schedule")
+    capacity = memory_bytes // 4  # elements
+
+    def reads(tiles):
+        tile_m, tile_n, _ = tiles
+        return m * k * triton.cdiv(n, tile_n) + k * n * triton.cdiv(m, tile_m)
+
+    # tile_m * tile_n + tile_m + tile_n <= capacity, with tile_k = 1
+    pairs = [(tile_m, min(n, (capacity - tile_m) // (tile_m + 1))) for tile_m in range(1, m + 1)]
+    return min(((tile_m, tile_n, 1) for tile_m, tile_n in pairs if tile_n >= 1), key=reads)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "b-test", "locked": true, "points": 15, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "b", "role": "test", "needs": ["setup", "a"]}
+for m, n, k, memory_bytes in [(256, 256, 256, 16 * 1024), (200, 200, 200, 4 * 1024), (100, 300, 250, 8 * 1024)]:
+    grading.assert_schedule(schedule(m, n, k, memory_bytes), m, n, k, memory_bytes)
+### BEGIN HIDDEN TESTS
+draw = grading.Draws("b")
+for _ in range(4):
+    sizes = draw.integer(60, 300), draw.integer(60, 300), draw.integer(200, 300)
+    room = 4 * draw.integer(250, 3000)
+    grading.assert_schedule(schedule(*sizes, room), *sizes, room)
+### END HIDDEN TESTS
+scorecard.passed("b")
+
+# %% [markdown]
+# You have found what every fast matrix product does. The tile of C takes the largest memory near the arithmetic, which
+# on a GPU is the **registers**, and thin slices of A and B stream past it.
+#
+# ## c. The tiled product in Triton
+#
+# Now the kernel. The **contract**, which the race in question e relies on:
+#
+# - The grid has one dimension, with one program per tile of C: `cdiv(M, TILE_M) * cdiv(N, TILE_N)` programs. The kernel
+#   turns the program's number into a row and a column of tiles.
+# - The kernel takes exactly the arguments given below. `GROUP_M` is for question e; ignore it until then.
+# - It is right for all sizes from 1 up, tiles that do not divide them, and any strides.
+# - A and B are both float32 or both float16, and C has the same dtype. **The sum is kept in float32 whatever the inputs
+#   are.**
+# - `tl.dot(a, b, acc, input_precision="ieee")` adds the product of two tiles to `acc`. Without that option Triton may
+#   round float32 inputs to tf32, which keeps only 10 bits after the leading one.
+#
+# The tiles walk along k like this. In step s the program loads columns s TILE_K ... (s+1) TILE_K - 1 of its band of A,
+# and the same rows of its band of B. When K is not a multiple of TILE_K, the last step reaches past the end of both:
+# what lies there must count as zero.
+#
+# A plan:
+#
+# 1. Which tile of C is mine? From `tl.program_id(0)` to a tile row and a tile column.
+# 2. Blocks of row indices, column indices and indices along k.
+# 3. Blocks of addresses for the first tile of A and of B.
+# 4. `acc = tl.zeros((TILE_M, TILE_N), dtype=tl.float32)`, then the loop over k: load two tiles, masked in both of their
+#    dimensions; add their product; move the addresses on.
+# 5. Store the tile, masked in both dimensions.
+#
+# <details><summary>Hint 1</summary>
+# Program number p in a grid of R rows and Q columns of tiles: the row is <code>p // Q</code>, the column is <code>p %
+# Q</code>. Steps 2, 3 and 5 are the warm-up again, for three matrices. A's tile has rows of C and indices along k; B's
+# tile has indices along k and columns of C.
+# </details>
+# <details><summary>Hint 2</summary>
+# The loop is <code>for k in range(0, K, TILE_K):</code>. In it, the mask of A's tile is <code>(rows[:, None] &lt; M)
+# &amp; (ks[None, :] &lt; K - k)</code> with <code>ks = tl.arange(0, TILE_K)</code>, and <code>other=0.0</code> makes
+# the rest count as zero. After the product A's addresses move by <code>TILE_K * stride_ak</code>. Which stride moves
+# B's?
+# </details>
+# <details><summary>Hint 3</summary>
+# A's first addresses: <code>a_ptr + rows[:, None] * stride_am + ks[None, :] * stride_ak</code>. B's: <code>b_ptr +
+# ks[:, None] * stride_bk + cols[None, :] * stride_bn</code>. The loop body: load a, load b, <code>acc = tl.dot(a, b,
+# acc, input_precision="ieee")</code>, move both. The end: <code>tl.store(c_ptrs, acc.to(c_ptr.dtype.element_ty),
+# mask=(rows[:, None] &lt; M) &amp; (cols[None, :] &lt; N))</code>. The grid is a tuple of one number:
+# <code>(triton.cdiv(M, tile_m) * triton.cdiv(N, tile_n),)</code>.
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "c-kernel", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "c", "role": "solution", "needs": ["setup"], "title": "The tiled product in Triton"}
+@triton.jit
+def matmul_kernel(
+    a_ptr, b_ptr, c_ptr,
+    M, N, K,
+    stride_am, stride_ak,
+    stride_bk, stride_bn,
+    stride_cm, stride_cn,
+    TILE_M: tl.constexpr, TILE_N: tl.constexpr, TILE_K: tl.constexpr, GROUP_M: tl.constexpr,
+):  # fmt: skip
+    """One program computes one TILE_M x TILE_N tile of C = A B, with A (M, K), B (K, N), C (M, N)."""
+    ### BEGIN SOLUTION
+    #: pass  # your kernel
+    # Programs that run at the same time take a block of GROUP_M rows of tiles, column by column: they share bands of
+    # A and B, which the L2 cache then reads from DRAM once.
+    tiles_m = tl.cdiv(M, TILE_M)
+    tiles_n = tl.cdiv(N, TILE_N)
+    program = tl.program_id(0)
+    group = program // (GROUP_M * tiles_n)
+    first_row = group * GROUP_M
+    rows_in_group = min(tiles_m - first_row, GROUP_M)
+    within = program % (GROUP_M * tiles_n)
+    tile_row = first_row + within % rows_in_group
+    tile_col = within // rows_in_group
+
+    # 64-bit, for row * stride passes 2^31 in a matrix of more than 2^31 elements.
+    rows = (tile_row * TILE_M + tl.arange(0, TILE_M)).to(tl.int64)
+    cols = (tile_col * TILE_N + tl.arange(0, TILE_N)).to(tl.int64)
+    ks = tl.arange(0, TILE_K)
+    in_rows = rows[:, None] < M
+    in_cols = cols[None, :] < N
+    a_ptrs = a_ptr + rows[:, None] * stride_am + ks[None, :] * stride_ak
+    b_ptrs = b_ptr + ks[:, None] * stride_bk + cols[None, :] * stride_bn
+
+    acc = tl.zeros((TILE_M, TILE_N), dtype=tl.float32)
+    for k in range(0, K, TILE_K):
+        a = tl.load(a_ptrs, mask=in_rows & (ks[None, :] < K - k), other=0.0)
+        b = tl.load(b_ptrs, mask=(ks[:, None] < K - k) & in_cols, other=0.0)
+        acc = tl.dot(a, b, acc, input_precision="ieee")
+        a_ptrs += TILE_K * stride_ak
+        b_ptrs += TILE_K * stride_bk
+
+    c_ptrs = c_ptr + rows[:, None] * stride_cm + cols[None, :] * stride_cn
+    tl.store(c_ptrs, acc.to(c_ptr.dtype.element_ty), mask=in_rows & in_cols)
+    ### END SOLUTION
+
+
+def tiled_matmul(a, b, tile_m=32, tile_n=32, tile_k=32):
+    """A @ B by matmul_kernel."""
+    (M, K), N = a.shape, b.shape[1]
+    c = torch.empty((M, N), device=a.device, dtype=a.dtype)
+    ### BEGIN SOLUTION
+    #: raise NotImplementedError("tiled_matmul: write the kernel and the grid")
+    #: grid = ...
+    grid = (triton.cdiv(M, tile_m) * triton.cdiv(N, tile_n),)
+    ### END SOLUTION
+    matmul_kernel[grid](
+        a, b, c, M, N, K, a.stride(0), a.stride(1), b.stride(0), b.stride(1), c.stride(0), c.stride(1),
+        TILE_M=tile_m, TILE_N=tile_n, TILE_K=tile_k, GROUP_M=4,
+    )  # fmt: skip
+    return c
+
+
+# %% [markdown]
+# The tests come in steps. Work on the first that fails: its message names the first wrong element, its tile, and a
+# likely cause.
+
+
+# %% nbgrader={"grade": false, "grade_id": "c-given", "locked": true, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "c", "role": "setup"}
+def launch_matmul(kernel, constants, c, a, b):
+    """Run a kernel that keeps the contract of question c."""
+    (M, K), N = a.shape, b.shape[1]
+    grid = (triton.cdiv(M, constants["TILE_M"]) * triton.cdiv(N, constants["TILE_N"]),)
+    strides = (*a.stride(), *b.stride(), *c.stride())
+    kernel[grid](a, b, c, M, N, K, *strides, **constants)
+
+
+# %% nbgrader={"grade": true, "grade_id": "c-test", "locked": true, "points": 25, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "c", "role": "test", "needs": ["setup"]}
+draw = grading.Draws("c", DEVICE)
+
+
+def check_matmul(a, b, what, tiles=(32, 32, 32)):
+    """Compare tiled_matmul with a product in float64."""
+    right = (a.double() @ b.double()).to(a.dtype)
+    what = f"{what}: M={a.shape[0]}, N={b.shape[1]}, K={a.shape[1]}, tiles {tiles}"
+    grading.assert_close(grading.guarded(tiled_matmul)(a, b, *tiles), right, what=what, tile=tiles[:2])
+
+
+def check_matmul_kernel(a, b, what, tiles=(32, 32, 32), group=4):
+    """The same for matmul_kernel by itself, launched by launch_matmul."""
+    right = (a.double() @ b.double()).to(a.dtype)
+    constants = {"TILE_M": tiles[0], "TILE_N": tiles[1], "TILE_K": tiles[2], "GROUP_M": group}
+    what = f"matmul_kernel by itself, {what}: M={a.shape[0]}, N={b.shape[1]}, K={a.shape[1]}, {constants}"
+    grading.check_kernel(matmul_kernel, constants, [a, b], right, launch=launch_matmul, what=what, tile=tiles[:2])
+
+
+check_matmul(draw.matrix(32, 32), draw.matrix(32, 32), "one tile")
+check_matmul(draw.matrix(32, 96), draw.matrix(96, 32), "one tile of C, three steps along k")
+check_matmul(draw.matrix(64, 32), draw.matrix(32, 96), "2 x 3 tiles of C")
+check_matmul(draw.matrix(37, 32), draw.matrix(32, 53), "M and N ragged")
+check_matmul(draw.matrix(32, 29), draw.matrix(29, 32), "K ragged")
+check_matmul(draw.matrix(1, 1), draw.matrix(1, 1), "a single number")
+check_matmul(draw.matrix(37, 53, values="negative"), draw.matrix(53, 41, values="negative"), "all values negative")
+check_matmul(draw.matrix(37, 53, layout="column"), draw.matrix(53, 41), "A is a transposed view")
+check_matmul(draw.matrix(37, 53), draw.matrix(53, 41, layout="sliced"), "B is a slice with gaps")
+check_matmul(draw.matrix(50, 70), draw.matrix(70, 40), "other tile sizes", tiles=(16, 64, 32))
+check_matmul(draw.matrix(40, 64, dtype="float16"), draw.matrix(64, 40, dtype="float16"), "float16")
+check_matmul_kernel(draw.matrix(37, 29), draw.matrix(29, 53), "M, N and K ragged")
+### BEGIN HIDDEN TESTS
+for layout_a, layout_b in [("row", "column"), ("column", "sliced"), ("sliced", "offset"), ("offset", "row")]:
+    m, n, k = draw.ragged(1, 100), draw.ragged(1, 100), draw.ragged(1, 100)
+    a = draw.matrix(m, k, layout=layout_a)
+    b = draw.matrix(k, n, layout=layout_b)
+    tiles = tuple(16 << draw.integer(0, 2) for _ in "mnk")
+    check_matmul(a, b, f"A with strides {a.stride()}, B with strides {b.stride()}", tiles)
+check_matmul(draw.matrix(16, 2048), draw.matrix(2048, 16), "a long sum", tiles=(16, 16, 64))
+for group in (1, draw.integer(2, 9)):
+    a, b = (
+        draw.matrix(draw.ragged(1, 100), 60, layout="column"),
+        draw.matrix(60, draw.ragged(1, 100), layout="sliced"),
+    )
+    check_matmul_kernel(a, b, f"strides {a.stride()} and {b.stride()}", (16, 32, 16), group)
+# Sums climb to several hundred and come back: digits that a short accumulator drops on the way are missing at the end.
+a, b = draw.matrix(16, 2048, values="climbing"), draw.matrix(2048, 16, values="negative")
+check_matmul(a.half(), b.half(), "a long sum of float16 products", tiles=(16, 16, 64))
+### END HIDDEN TESTS
+scorecard.passed("c")
+
+# %% [markdown]
+# ## d. Choose tiles for a GPU by arithmetic
+#
+# In question b the memory was one number. A GPU has two on-chip memories to mind:
+#
+# - **Registers** hold the tile of C, the accumulator. A program runs on `num_warps` groups of 32 threads, called
+#   **warps**, and each thread holds its equal share of the TILE_M x TILE_N float32 accumulators, one register each. A
+#   thread has at most 255 registers and needs many of them for addresses and for the numbers being multiplied. If they
+#   do not suffice, the compiler *spills*: it moves values out to slower memory and back. Compiling this kernel for
+#   three GPUs shows no spills at 64 accumulators per thread, and spills at 128.
+# - **Shared memory** holds the tiles of A and B. While one pair is multiplied the next ones are on their way, so there
+#   may be `num_stages` pairs at once: `num_stages * (TILE_M + TILE_N) * TILE_K * itemsize` bytes at most.
+#
+# How much shared memory one program may use depends on the chip:
+
+# %% nbgrader={"grade": false, "grade_id": "d-limits", "locked": true, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "d", "role": "setup"}
+SHARED_MEMORY = {
+    chip: int(Hardware.get(chip).field("shared_memory_per_block").value.m_as("byte"))
+    for chip in ("t4", "a100-80gb-sxm", "h100-sxm")
+}
+ACCUMULATORS_PER_THREAD = 64
+SHARED_MEMORY
+
+# %% [markdown]
+# Write `config(shape, dtype)`. `shape` is (m, n, k), `dtype` is `"fp32"` or `"fp16"` (4 and 2 bytes). It returns a dict
+# of six positive ints, `TILE_M`, `TILE_N`, `TILE_K`, `GROUP_M`, `num_warps` and `num_stages`, such that
+#
+# 1. the tile sizes are powers of two, 16 or more (`tl.arange` and `tl.dot` ask for it), and `num_warps` is 1, 2, 4 or
+#    8;
+# 2. the tiles fit the shared memory of **all three** chips, so that one kernel serves everybody;
+# 3. no thread holds more than 64 accumulators;
+# 4. no side of a tile is so long that half of it would already cover the matrix: masked lanes are wasted work. (For m =
+#    20, a TILE_M of 32 is right and 64 is not. 16 is always allowed.)
+# 5. if m and n are both 1024 or more, a tile does at least 16 FLOPs per byte that it loads. One step does 2 TILE_M
+#    TILE_N TILE_K FLOPs and loads (TILE_M + TILE_N) TILE_K elements. (A T4 would need 25 from DRAM alone; the L2 cache
+#    makes up for the rest.)
+#
+# `num_stages` from 2 to 4 and `GROUP_M` from 4 to 8 are common. The best values are found by measuring, in question e.
+#
+# <details><summary>Hint 1</summary>
+# Begin with large matrices in fp32 and equal tile sides T. Rule 5 becomes 2 T T / (2 T * 4) &gt;= 16. Which T is the
+# least?
+# </details>
+# <details><summary>Hint 2</summary>
+# With that T, rule 3 gives the number of warps: T * T / (32 * num_warps) &lt;= 64. Then the smallest shared memory,
+# divided by (T + T) * 4 bytes, gives num_stages * TILE_K.
+# </details>
+# <details><summary>Hint 3</summary>
+# For small matrices take <code>max(16, min(T, triton.next_power_of_2(m)))</code> rows, and the same with n and k.
+# Smaller tiles break none of the other rules.
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "d-config", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "d", "role": "solution", "needs": ["setup"], "title": "Choose tiles by arithmetic"}
+def config(shape, dtype):
+    """Tile sizes, warps and stages for matmul_kernel."""
+    m, n, k = shape
+
+    ### BEGIN SOLUTION
+    #: raise NotImplementedError("config")
+    def tile(extent, most):
+        return max(16, min(most, triton.next_power_of_2(extent)))
+
+    # 64 x 64: 16 FLOP/byte in fp32, 32 accumulators per thread, 3 * 128 * 32 * 4 bytes = 48 KiB of shared memory
+    return {
+        "TILE_M": tile(m, 64),
+        "TILE_N": tile(n, 64),
+        "TILE_K": tile(k, 32),
+        "GROUP_M": 8,
+        "num_warps": 4,
+        "num_stages": 3,
+    }
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "d-test", "locked": true, "points": 10, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "d", "role": "test", "needs": ["setup"]}
+def check_config(shape, dtype):
+    """Hold config(shape, dtype) to the five rules."""
+    chosen = config(shape, dtype)
+    what = f"config({shape}, {dtype!r}) = {chosen}"
+    itemsize = {"fp32": 4, "fp16": 2}[dtype]
+    names = ("TILE_M", "TILE_N", "TILE_K", "GROUP_M", "num_warps", "num_stages")
+    assert isinstance(chosen, dict), f"{what}: return a dict"
+    assert sorted(chosen) == sorted(names), f"{what}: the keys must be {names}"
+    for name in names:
+        assert type(chosen[name]) is int, f"{what}: {name} must be an int"
+        assert chosen[name] >= 1, f"{what}: {name} must be 1 or more"
+    tile_m, tile_n, tile_k, _, num_warps, num_stages = (chosen[name] for name in names)
+    for name, tile, extent in zip(names[:3], (tile_m, tile_n, tile_k), shape, strict=True):
+        assert tile in (16, 32, 64, 128, 256, 512), f"{what}: rule 1, {name} must be 16, 32, 64, ..."
+        assert tile == 16 or tile // 2 < extent, f"{what}: rule 4, half of {name} already covers {extent}"
+    assert num_warps in (1, 2, 4, 8), f"{what}: rule 1, num_warps must be 1, 2, 4 or 8"
+    shared = num_stages * (tile_m + tile_n) * tile_k * itemsize
+    for chip, limit in SHARED_MEMORY.items():
+        assert shared <= limit, f"{what}: rule 2, {shared:,} bytes of shared memory; {chip} has {limit:,}"
+    accumulators = tile_m * tile_n // (32 * num_warps)
+    assert accumulators <= ACCUMULATORS_PER_THREAD, f"{what}: rule 3, {accumulators} accumulators per thread"
+    if min(shape[:2]) >= 1024:
+        intensity = 2 * tile_m * tile_n / ((tile_m + tile_n) * itemsize)
+        assert intensity >= 16, f"{what}: rule 5, {intensity:.1f} FLOPs per byte loaded"
+
+
+check_config((4096, 4096, 4096), "fp32")
+check_config((4096, 4096, 4096), "fp16")
+check_config((20, 4096, 4096), "fp32")
+check_config((1, 1, 1), "fp32")
+### BEGIN HIDDEN TESTS
+draw = grading.Draws("d")
+for dtype in ("fp32", "fp16"):
+    for limit in (40, 200, 1000, 5000, 9000):
+        check_config(tuple(draw.integer(1, limit) for _ in "mnk"), dtype)
+    check_config(tuple(draw.integer(1024, 9000) for _ in "mnk"), dtype)
+### END HIDDEN TESTS
+scorecard.passed("d")
+
+# %% [markdown]
+# **Say why.** In three to six sentences: for (4096, 4096, 4096) in fp32, how many bytes of shared memory and how many
+# accumulators per thread does your choice take? Which limit would you meet first if you doubled TILE_M and TILE_N? What
+# would be lost with tiles half as large? A person reads this; it gives 5 points.
+
+# %% [markdown] nbgrader={"grade": true, "grade_id": "d-why", "locked": false, "points": 5, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "d-why", "role": "written", "needs": ["setup"], "title": "Say why"}
+# ### BEGIN SOLUTION
+# #: *Your answer*
+# 64 x 64 x 32 with three stages takes 3 x (64 + 64) x 32 x 4 bytes = 48 KiB of shared memory, which fits the 64 KiB of
+# the T4 and so all three chips. Four warps are 128 threads, so each holds 64 x 64 / 128 = 32 accumulators. With 128 x
+# 128 the accumulators come first: 128 per thread at four warps, twice what compiles without spills; eight warps bring
+# that to 64, but the shared memory, 96 KiB, then exceeds the T4's, so TILE_K or the stages must shrink. With 32 x 32
+# each loaded byte serves 8 FLOPs instead of 16, so twice as many bytes move and DRAM or L2 would limit the kernel;
+# there would be four times as many programs, which helps only where 64 x 64 leaves some of the chip without work.
+# ### END SOLUTION
+
+# %% [markdown]
+# ## e. The race (GPU)
+#
+# `grading.speed` runs your `matmul_kernel` with your `config`, compares every element with the library's product, and
+# then times both in turn: yours, the library's, the library's, yours, several rounds of it, so that a GPU that warms up
+# or slows down does so for both. Here the comparison is with NVIDIA's library, in full float32. When the lab is graded
+# it is with a plain Triton kernel that the lab's authors wrote, on the same GPU, in the same run: all the points from
+# 0.8 of its speed on, none below 0.1, in proportion between.
+#
+# The arguments are the kernel and the config, not `tiled_matmul`: what counts is the work on the GPU.
+#
+# Without a GPU the cell ends with "needs gpu" and the points wait.
+#
+# To go faster, change one thing at a time, and predict what it will do before you run it. First the tile sizes: on an
+# H200 (Triton 3.6, matrices of 2048 x 2048) tiles of 16 x 16, 32 x 32 and 64 x 64 with 4 warps reached 0.28, 0.57 and
+# 0.81 of the library's speed. Then `TILE_K`, `num_stages` and `num_warps`. Third, the **order of the programs**, which
+# is what `GROUP_M` is for: it helps where DRAM is the limit, which the challenge below is closer to. On that H200, in
+# float32, it changed nothing. Can you say why?
+#
+# <details><summary>Hint 1: what the order of programs has to do with DRAM</summary>
+# A GPU runs some hundred programs at a time, in the order of their numbers. If these are one long row of tiles of C,
+# they need one band of A and very many bands of B. If they are a square block of tiles, they need few bands of each,
+# and the L2 cache holds them.
+# </details>
+# <details><summary>Hint 2</summary>
+# Divide the rows of tiles into groups of GROUP_M. Number the tiles within a group column by column: down GROUP_M tiles,
+# then the next column. After the last column comes the next group. The last group may have fewer rows.
+# </details>
+# <details><summary>Hint 3</summary>
+# <code>group = p // (GROUP_M * tiles_n)</code>; <code>rows_in_group = min(tiles_m - group * GROUP_M, GROUP_M)</code>;
+# within the group, <code>q = p % (GROUP_M * tiles_n)</code>, the row is <code>group * GROUP_M + q %
+# rows_in_group</code> and the column <code>q // rows_in_group</code>. Run the tests of question c again afterwards.
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "e-given", "locked": true, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "e", "role": "setup"}
+def matmul_inputs(draw, shape, dtype):
+    """Random A and B for shape (m, n, k)."""
+    m, n, k = shape
+    torch_dtype = {"fp32": "float32", "fp16": "float16"}[dtype]
+    return draw.matrix(m, k, dtype=torch_dtype), draw.matrix(k, n, dtype=torch_dtype)
+
+
+RACES = [(2048, 2048, 2048), (1537, 2049, 513)]
+
+# %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "e-speed", "locked": true, "points": 10, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "e", "role": "speed", "needs": ["setup", "c", "d"], "device": "gpu", "title": "The race"}
+race = grading.speed(
+    matmul_kernel, config, shapes=RACES, inputs=matmul_inputs, launch=launch_matmul, expected=torch.matmul
+)
+scorecard.passed("e", race.fraction)
+
+
+### BEGIN HIDDEN TESTS
+@triton.jit
+def reference_kernel(
+    left_ptr, right_ptr, out_ptr, M, N, K, am, ak, bk, bn, cm, cn,
+    GROUP_M: tl.constexpr, TILE_M: tl.constexpr, TILE_N: tl.constexpr, TILE_K: tl.constexpr,
+):  # fmt: skip # the kernel that a student's is raced against
+    across = tl.cdiv(N, TILE_N)
+    number = tl.program_id(0)
+    group = number // (GROUP_M * across)
+    first = group * GROUP_M
+    high = min(tl.cdiv(M, TILE_M) - first, GROUP_M)
+    within = number % (GROUP_M * across)
+    i = ((first + within % high) * TILE_M + tl.arange(0, TILE_M)).to(tl.int64)
+    j = (within // high * TILE_N + tl.arange(0, TILE_N)).to(tl.int64)
+    depth = tl.arange(0, TILE_K)
+    left = left_ptr + i[:, None] * am + depth[None, :] * ak
+    right = right_ptr + depth[:, None] * bk + j[None, :] * bn
+    total = tl.zeros((TILE_M, TILE_N), tl.float32)
+    for start in range(0, K, TILE_K):
+        x = tl.load(left, mask=(i[:, None] < M) & (depth[None, :] < K - start), other=0.0)
+        y = tl.load(right, mask=(depth[:, None] < K - start) & (j[None, :] < N), other=0.0)
+        total = tl.dot(x, y, total, input_precision="ieee")
+        left += TILE_K * ak
+        right += TILE_K * bk
+    out = out_ptr + i[:, None] * cm + j[None, :] * cn
+    tl.store(out, total.to(out_ptr.dtype.element_ty), mask=(i[:, None] < M) & (j[None, :] < N))
+
+
+def reference_config(shape, dtype):
+    return {"TILE_M": 64, "TILE_N": 64, "TILE_K": 32, "GROUP_M": 8, "num_warps": 4, "num_stages": 3}
+
+
+task = {"shapes": RACES, "inputs": matmul_inputs, "launch": launch_matmul, "expected": torch.matmul}
+race = grading.speed(matmul_kernel, config, reference=(reference_kernel, reference_config), **task)
+### END HIDDEN TESTS
+race
+
+# %% [markdown]
+# ## Challenge: tensor cores (GPU, compute capability 8.0 or more)
+#
+# Recent GPUs have **tensor cores**, units that multiply small matrices of 16-bit numbers and add in float32, many times
+# faster than the ordinary arithmetic that you used so far. `tl.dot` uses them by itself when its inputs are float16.
+# You need an A100, an L4, an H100 or the like: on the T4 Triton since version 3.3 makes no tensor-core code at all, so
+# a T4 user loses nothing by leaving these 5 points to the end.
+#
+# Give `tensor_kernel`, which keeps the contract of question c for float16 inputs (it may be `matmul_kernel` itself),
+# and `tensor_config` for it. The comparison is with NVIDIA's library in float16.
+#
+# <details><summary>Hint 1</summary>
+# The arithmetic is now some ten times faster and DRAM is not. What did the tile size have to do with FLOPs per byte?
+# </details>
+# <details><summary>Hint 2</summary>
+# Accumulators of a tensor core's product can take 128 registers per thread without harm, and shared memory is that of
+# the device that you have, not of the smallest one.
+# </details>
+# <details><summary>Hint 3</summary>
+# Begin with 128 x 128 x 64, 8 warps, 3 stages, and go on to 128 x 256 x 64 with 4 stages if your device has 160 KiB of
+# shared memory or more (A100, H100). Keep programs that run together in a square block of tiles, as in the hints of
+# question e.
+# </details>
+
+# %% nbgrader={"grade": false, "grade_id": "challenge-kernel", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "challenge", "role": "solution", "needs": ["setup", "c"], "title": "Challenge: tensor cores"}
+### BEGIN SOLUTION
+#: tensor_kernel = matmul_kernel
+#:
+#:
+#: def tensor_config(shape, dtype):
+#:     raise NotImplementedError("tensor_config")
+tensor_kernel = matmul_kernel
+
+
+def tensor_config(shape, dtype):
+    return {"TILE_M": 128, "TILE_N": 256, "TILE_K": 64, "GROUP_M": 8, "num_warps": 8, "num_stages": 4}
+
+
+### END SOLUTION
+
+# %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "challenge-speed", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "challenge", "role": "speed", "needs": ["setup", "c"], "device": "gpu"}
+tensor_race = grading.speed(
+    tensor_kernel,
+    tensor_config,
+    shapes=[(4096, 4096, 4096)],
+    inputs=matmul_inputs,
+    launch=launch_matmul,
+    expected=torch.matmul,
+    dtype="fp16",
+    capability=(8, 0),
+)
+scorecard.passed("challenge", tensor_race.fraction)
+tensor_race
+
+# %% [markdown]
+# ## Gap: why do prediction and count differ?
+#
+# A formula is a prediction, and the replay of question b is a measurement of sorts: it follows every tile. Here are
+# three cases where the two differ.
+
+
+# %%
+def show_gap(case, predicted, counted):
+    ratio = counted / predicted
+    print(f"{case}: predicted {predicted / 1e6:5.2f} MB, counted {counted / 1e6:5.2f} MB, {ratio:.2f} times as much")
+
+
+# 1. Tiles of 64 x 64 as in question a, replayed in a memory of 1 MiB, where one program's three tiles take 48 KiB.
+counted = traffic.tiled_matmul(512, 512, 512, 64, 64, 64, memory_bytes=2**20).total_bytes
+show_gap("case 1", tiled_bytes(512, 512, 512, 64, 64, 4), counted)
+
+# 2. The rule of thumb "a tile of T divides the reads by T", (2 m n k / T + m n) elements, for 130 x 130 and T = 64.
+counted = traffic.tiled_matmul(130, 130, 130, 64, 64, 32, memory_bytes=2**15).total_bytes
+show_gap("case 2", (2 * 130**3 / 64 + 130**2) * 4, counted)
+
+# 3. The formula of question a; the replay has the loop over k outside: for p: for i: for j: C[i, j] += A[i, p] B[p, j].
+counted = traffic.tiled_matmul(512, 512, 512, 64, 64, 64, memory_bytes=48 * 1024, order="kmn").total_bytes
+show_gap("case 3", tiled_bytes(512, 512, 512, 64, 64, 4), counted)
+
+# %% [markdown]
+# Name the cause of each gap. The choices:
+#
+# - `"neighbours"`: tiles that one program has used are still in the memory when a later program needs them.
+# - `"edges"`: a sliver of a tile at the edge costs a whole further pass over the other matrix.
+# - `"sums"`: unfinished sums are pushed out of the memory, written to DRAM, and read again later.
+# - `"writes"`: the prediction left out the bytes of C that are written once at the end.
+# - `"latency"`: a byte takes longer to arrive than the bandwidth suggests.
+#
+# <details><summary>Hint 1</summary>
+# Fewer bytes than predicted can only mean that something was found on the chip. Print <code>.read</code> and
+# <code>.written</code> of the replay: which operand differs from the prediction?
+# </details>
+# <details><summary>Hint 2</summary>
+# Case 2: how many columns of tiles do 130 columns need, and how many would 128 need? Case 3: how often is one tile of C
+# visited, and what happens between two visits?
+# </details>
+# <details><summary>Hint 3</summary>
+# Two of the five causes cannot be right in any case: a count of bytes knows nothing of time, and all three predictions
+# contain m n for C.
+# </details>
+
+# %% nbgrader={"grade": false, "grade_id": "gap-causes", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "gap", "role": "solution", "needs": ["setup"], "title": "Why prediction and count differ"}
+### BEGIN SOLUTION
+#: cause_1 = None
+#: cause_2 = None
+#: cause_3 = None
+cause_1 = "neighbours"
+cause_2 = "edges"
+cause_3 = "sums"
+### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "gap-test", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "gap", "role": "test", "needs": ["setup"]}
+for number, cause in enumerate((cause_1, cause_2, cause_3), start=1):
+    if cause is None:
+        raise NotImplementedError(f"cause_{number} is still None: choose one of the five")
+    choices = ("neighbours", "edges", "sums", "writes", "latency")
+    assert cause in choices, f"cause_{number} is {cause!r}; choose one of {', '.join(choices)}"
+### BEGIN HIDDEN TESTS
+key = ("neighbours", "edges", "sums")
+for number, (cause, right) in enumerate(zip((cause_1, cause_2, cause_3), key, strict=True), start=1):
+    assert cause == right, f"cause_{number}: {cause!r} does not make this gap; compare reads and writes per operand"
+### END HIDDEN TESTS
+scorecard.answered("gap")
+
+# %% [markdown]
+# ## What came out
+#
+# Your predictions beside what was counted and measured:
+
+# %%
+untiled = traffic.untiled(1024, 1024, 1024).total_bytes
+tiled = traffic.tiled_matmul(1024, 1024, 1024, 64, 64, 64, memory_bytes=48 * 1024).total_bytes
+small, large = (traffic.best_schedule(1024, 1024, 1024, memory_bytes=2**x).traffic.total_bytes for x in (14, 16))
+grading.compare(
+    predictions,
+    saves_by_tile=untiled / tiled,
+    saves_by_memory=small / large,
+    cost_of_two_more=tiled_bytes(130, 130, 130, 64, 64, 4) / tiled_bytes(128, 128, 128, 64, 64, 4),
+    share_of_library=race.pairs[RACES[0]].ratio if DEVICE == "cuda" else None,
+)
+
+# %% [markdown]
+# Four times the memory about halves the traffic: the tile of C has four times the elements, so its side is twice as
+# long, and traffic falls with the side. Each further halving takes another four times, so bandwidth that is bought with
+# on-chip memory gets dearer every time.
+#
+# The **roofline**: how fast can a kernel be, at most, that does so many FLOPs per byte of DRAM traffic? Below the
+# sloping line memory is the limit, below the flat one arithmetic is. The points are your own counts from question a.
+
+# %%
+from dataclasses import replace
+
+from mlsys import measure
+from mlsys.roofline import Roofline
+
+m, n, k = shape = (2048, 2048, 2048)
+chosen = config(shape, "fp32")
+kernels = {"untiled": untiled_bytes(m, n, k, 4)}
+kernels |= {f"tiles of {tile}": tiled_bytes(m, n, k, tile, tile, 4) for tile in (16, 32, 128)}
+kernels[f"yours, {chosen['TILE_M']} x {chosen['TILE_N']}"] = tiled_bytes(m, n, k, chosen["TILE_M"], chosen["TILE_N"], 4)
+product = ops.matmul(m=m, n=n, k=k, dtype="fp32")
+points = [replace(product, name=name, read_count=moved - product.write_count) for name, moved in kernels.items()]
+if DEVICE == "cuda":
+    roofline = Roofline.measured(measure.measure_ceilings(), "fp32")
+else:
+    roofline = Roofline.of(Hardware.get("t4"), "fp32")
+axes = roofline.plot(points)
+if DEVICE == "cuda":
+    measured = product.flop_count / race.pairs[shape].candidate_s / 1e12  # TFLOP/s
+    axes.plot(points[-1].intensity.m_as("flop/byte"), measured, "*", markersize=14)
+
+# %% [markdown]
+# A point on the slope says: by this count, DRAM alone keeps the kernel from being faster. A measured kernel (the star,
+# if you have a GPU) can lie higher than the slope allows, because the L2 cache catches what neighbouring programs share
+# (case 1).
+#
+# Last, check that your kernel runs with your config, and see where your points stand.
+
+# %%
+a, b = torch.randn(100, 70, device=DEVICE), torch.randn(70, 90, device=DEVICE)
+c = torch.full((100, 90), float("nan"), device=DEVICE)
+launch_matmul(matmul_kernel, config((100, 90, 70), "fp32"), c, a, b)
+grading.assert_close(c, (a.double() @ b.double()).float(), what="your kernel with your config")
+scorecard
+
+# %% [markdown]
+# **Hand in** this notebook with all cells run, from the top, in order (*Kernel, Restart and run all*; in Colab
+# *Runtime, Run all*).

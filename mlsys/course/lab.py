@@ -1,0 +1,174 @@
+"""A lab as the course machinery sees it: cells with roles, and the questions that they make up.
+
+A lab is written as one `lab.py` in py:percent form; nbgrader works on the notebook made of it. Both are read here, and
+every rule that a lab must keep is checked here, with the cell and the cure in the message.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import jupytext
+from nbformat import NotebookNode
+
+from mlsys.course.lab_cell import ANSWERS, GRADED, PREDICT, SETUP, SOLUTION, WRITTEN, Cell, LabError, read_cell
+from mlsys.errors import UnknownName
+
+__all__ = ["ANSWERS", "PREDICT", "SETUP", "SOLUTION", "Cell", "Lab", "LabError", "Question", "find_lab", "find_labs"]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is graded together: the student's answer cells and the one cell that carries the points."""
+
+    name: str
+    title: str
+    answers: tuple[Cell, ...]
+    graded: Cell
+    needs: tuple[str, ...]
+    device: str
+
+    @property
+    def points(self) -> float:
+        """The most points that the question gives."""
+        return self.graded.points
+
+    @property
+    def written(self) -> bool:
+        """Whether a person marks it."""
+        return self.graded.role == WRITTEN
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A lab: its name, its version, and its cells in order."""
+
+    name: str
+    version: str
+    cells: tuple[Cell, ...]
+    notebook: NotebookNode
+
+    @classmethod
+    def load(cls, path: Path) -> "Lab":
+        """The lab in a `lab.py` (py:percent).
+
+        Args:
+            path: the file, `labs/<lab>/lab.py`.
+
+        Raises:
+            LabError: the file cannot be read or breaks a rule; the message names the cell and the cure.
+        """
+        try:
+            notebook = jupytext.read(path, fmt="py:percent")
+        except (OSError, UnicodeDecodeError, ValueError, SyntaxError) as error:
+            raise LabError(f"{path}: not readable as py:percent ({error})") from error
+        notebook.metadata.pop("jupytext", None)
+        notebook.metadata["kernelspec"] = {"display_name": "Python 3", "language": "python", "name": "python3"}
+        notebook.metadata["language_info"] = {"name": "python"}
+        notebook.nbformat, notebook.nbformat_minor = 4, 5
+        lab = str(notebook.metadata.get("mlsys", {}).get("lab", ""))
+        for index, cell in enumerate(notebook.cells):
+            cell["id"] = str(cell.metadata.get("nbgrader", {}).get("grade_id", "")) or f"{lab}-{index}"
+        return cls.of_notebook(notebook, str(path))
+
+    @classmethod
+    def of_notebook(cls, notebook: NotebookNode, where: str) -> "Lab":
+        """The lab in a source notebook; `where` is its name in messages."""
+        about = notebook.metadata.get("mlsys", {})
+        if not about.get("lab") or not about.get("version"):
+            raise LabError(
+                f'{where}: the header needs `mlsys: {{lab: NAME, version: "1"}}` under `jupyter:` (found {dict(about)})'
+            )
+        cells = tuple(read_cell(cell, where) for cell in notebook.cells)
+        lab = cls(str(about["lab"]), str(about["version"]), cells, notebook)
+        lab._check(where)
+        return lab
+
+    @cached_property
+    def title(self) -> str:
+        """The first heading of the lab, or its name."""
+        found = re.search(r"^# +(.+)$", "\n".join(cell.source for cell in self.cells if cell.kind == "markdown"), re.M)
+        return found.group(1).strip() if found else self.name
+
+    @cached_property
+    def questions(self) -> tuple[Question, ...]:
+        """The questions in the order in which they are graded."""
+        return tuple(self._question(cell) for cell in self.cells if cell.role in GRADED)
+
+    def question(self, name: str) -> Question:
+        """The question called `name`."""
+        for question in self.questions:
+            if question.name == name:
+                return question
+        raise UnknownName.of(f"question of lab {self.name}", name, [question.name for question in self.questions])
+
+    def needed(self, question: Question) -> tuple[str, ...]:
+        """Names of the questions whose answers run for `question`: those it needs, those they need, and itself."""
+        found: list[str] = []
+
+        def visit(name: str) -> None:
+            if name != SETUP and name not in found:
+                for other in self.question(name).needs:
+                    visit(other)
+                found.append(name)
+
+        visit(question.name)
+        return tuple(found)
+
+    def _question(self, graded: Cell) -> Question:
+        members = [cell for cell in self.cells if cell.question == graded.question]
+        needs = dict.fromkeys(name for cell in members for name in cell.needs)
+        return Question(
+            name=graded.question,
+            title=next((cell.title for cell in members if cell.title), ""),
+            answers=tuple(cell for cell in members if cell.role in ANSWERS),
+            graded=graded,
+            needs=tuple(needs),
+            device="gpu" if "gpu" in {cell.device for cell in members} else "any",
+        )
+
+    def _check(self, where: str) -> None:
+        _refuse_repeats(where, "cell id", (cell.id for cell in self.cells), "give every cell its own grade_id")
+        graded = [cell.question for cell in self.cells if cell.role in GRADED]
+        _refuse_repeats(where, "graded cell of question", graded, "a question has one cell with points")
+        if not graded:
+            raise LabError(f"{where}: no cell carries points; add a cell with role test, speed or written")
+        for cell in self.cells:
+            if cell.role in ANSWERS and cell.question not in graded:
+                raise LabError(
+                    f"{where}: question {cell.question!r} of cell {cell.id!r} has no test, speed or written cell"
+                )
+        for question in self.questions:
+            for name in question.needs:
+                if name != SETUP and name not in graded:
+                    raise UnknownName.of(
+                        f"question in needs of question {question.name!r} ({where})", name, {*graded, SETUP}
+                    )
+                if name != SETUP and question.name in self.question(name).needs:
+                    raise LabError(f"{where}: questions {question.name!r} and {name!r} need each other")
+            if not question.answers and not any(name != SETUP for name in question.needs):
+                raise LabError(f"{where}: question {question.name!r} has no solution cell and needs no other question")
+
+
+def _refuse_repeats(where: str, what: str, values: Iterable[str], cure: str) -> None:
+    repeated = [value for value, count in Counter(values).items() if count > 1]
+    if repeated:
+        raise LabError(f"{where}: {what} {repeated[0]!r} appears more than once; {cure}")
+
+
+def find_labs(root: Path) -> dict[str, Path]:
+    """The labs of a repository: name of the folder -> its `lab.py`."""
+    return {path.parent.name: path for path in sorted((root / "labs").glob("*/lab.py"))}
+
+
+def find_lab(root: Path, name: str) -> Path:
+    """The source of lab `name`, or an error that lists the labs there are."""
+    labs = find_labs(root)
+    if not labs:
+        raise LabError(f"{root.resolve() / 'labs'} holds no lab: run the command in the course repository")
+    if name not in labs:
+        raise UnknownName.of("lab", name, labs)
+    return labs[name]

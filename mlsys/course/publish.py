@@ -1,0 +1,146 @@
+"""`mlsys publish DIR`: the public tree that students get, and nothing else.
+
+It holds the built site, the released notebooks and the chapters' notebooks for Colab, and a wheel of the package; no
+lab source, no solution and no hidden test. The site lies at its top, so that a static host can serve it as it is.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+from mlsys.course.digest import package_digest
+from mlsys.course.lab import find_labs
+from mlsys.course.release import is_released
+from mlsys.course.settings import Settings, read_settings
+from mlsys.course.tree import COURSE, CourseTree
+from mlsys.errors import UserError
+
+LIST = ".published"
+"""Names the files that `mlsys publish` wrote, so that it takes away only what it brought."""
+
+_README = """# AI hardware acceleration: the course for students
+
+This folder is made by `mlsys publish`; changes made here are lost with the next edition.
+
+- **Read:** open `index.html`; it needs no network.
+- **Run:** {labs} and `chapters/` hold notebooks. In Colab, switch on the GPU and save a copy first.
+- **Install:** `pip install wheels/{wheel}`; the labs need `torch` and `triton` as well (Linux), which Colab has.
+
+{links}
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `mlsys publish`."""
+    parser.add_argument(
+        "folder", type=Path, metavar="DIR", help="where the student tree goes; empty, or published before"
+    )
+    parser.add_argument("--course", type=Path, default=Path(COURSE), help="folder of the nbgrader tree (%(default)s)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Publish the repository in the current folder."""
+    root = Path.cwd()
+    count = publish(root, CourseTree(args.course), args.folder)
+    site = "" if (args.folder / "index.html").is_file() else " (without the site, which is not built: run `make book`)"
+    print(f"{args.folder}: {count} files{site}")
+    return 0
+
+
+def publish(root: Path, tree: CourseTree, folder: Path) -> int:
+    """Write the student tree and return the count of its files.
+
+    Raises:
+        UserError: a lab is not released, the folder holds other files or cannot be written, or the wheel fails.
+    """
+    settings = read_settings(root)
+    labs = find_labs(root)
+    for name, path in labs.items():
+        if not is_released(path, tree, settings):
+            raise UserError(f"lab {name} is not released, or has changed since: run `mlsys release` first")
+    before = _published_before(folder)
+    files: dict[str, Path | str] = {}
+    site = root / "_build" / "html"
+    if (site / "index.html").is_file():
+        generated = (path for path in sorted(site.rglob("*")) if path.is_file())
+        files |= {str(path.relative_to(site)): path for path in generated if _is_page(path.relative_to(site))}
+        # As the build of the site left them: made again now, they could differ from the pages.
+        files |= {f"chapters/{path.name}": path for path in sorted((root / "_build" / "chapters").glob("*.ipynb"))}
+    files |= {f"labs/{name}/{name}.ipynb": tree.release(name) for name in labs}
+    files |= {f"wheels/{settings.wheel_name}": build_wheel(root, settings)}
+    files |= {path.name: path for path in sorted(root.glob("LICENSE*"))}
+    files |= {"README.md": _readme(settings, list(labs)), ".nojekyll": ""}
+    try:
+        _write(folder, files, before)
+    except OSError as error:
+        raise UserError(
+            f"{folder} cannot be written ({error}): choose another folder or mend its permissions"
+        ) from error
+    return len(files)
+
+
+def build_wheel(root: Path, settings: Settings) -> Path:
+    """The wheel of the package at `root`, built again only when the package changed."""
+    folder = root / "_build" / "wheels"
+    wheel, stamp = folder / settings.wheel_name, folder / ".state"
+    if wheel.is_file() and stamp.is_file() and stamp.read_text() == package_digest():
+        return wheel
+    if find_spec("hatchling") is None:
+        raise UserError("hatchling is not installed, and builds the wheel: pip install 'mlsys[grading]'")
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder.resolve())]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    if done.returncode or not wheel.is_file():
+        raise UserError(f"the wheel could not be built: {(done.stderr or done.stdout).strip()[-400:]}")
+    stamp.write_text(package_digest())
+    return wheel
+
+
+def _is_page(path: Path) -> bool:
+    return path.parts[0] != "reports" and not any(part.startswith(".") for part in path.parts)
+
+
+def _published_before(folder: Path) -> list[str]:
+    """The files of the last edition; an error if the folder holds something else."""
+    try:
+        if not folder.exists():
+            return []
+        if not folder.is_dir():
+            raise UserError(f"{folder} is not a folder")
+        if (folder / LIST).is_file():
+            return (folder / LIST).read_text(encoding="utf-8").splitlines()
+        foreign = sorted(path.name for path in folder.iterdir() if path.name != ".git")
+    except PermissionError as error:
+        raise UserError(
+            f"{folder} cannot be read ({error.strerror}): choose another folder or mend its permissions"
+        ) from error
+    if foreign:
+        raise UserError(
+            f"{folder} holds files that `mlsys publish` did not write (such as {foreign[0]}): name an empty folder"
+        )
+    return []
+
+
+def _write(folder: Path, files: dict[str, Path | str], before: list[str]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(13, "no permission to write", str(folder))
+    (folder / LIST).write_text("\n".join(sorted({*files, *before})) + "\n", encoding="utf-8")
+    for name, source in files.items():
+        data = source.encode() if isinstance(source, str) else source.read_bytes()
+        target = folder / name
+        if not target.is_file() or target.read_bytes() != data:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(data)
+    for name in set(before) - set(files):
+        if ".." not in Path(name).parts and not Path(name).is_absolute():
+            (folder / name).unlink(missing_ok=True)
+    (folder / LIST).write_text("\n".join(sorted(files)) + "\n", encoding="utf-8")
+
+
+def _readme(settings: Settings, labs: list[str]) -> str:
+    links = [f"- [Lab {name} in Colab]({settings.colab_url(f'labs/{name}/{name}.ipynb')})" for name in labs]
+    where = ", ".join(f"`labs/{name}/`" for name in labs)
+    return _README.format(labs=where, wheel=settings.wheel_name, links="\n".join(links))

@@ -1,0 +1,96 @@
+"""Release a lab: from `labs/<lab>/lab.py` to the notebook that students get.
+
+nbgrader's own generate_assignment does the work, with the steps that `mlsys.grading.nbgrader_plugin.configure` lists.
+"""
+
+import argparse
+from pathlib import Path
+
+from mlsys.course.digest import digest, package_digest
+from mlsys.course.lab import Lab, LabError, find_lab, find_labs
+from mlsys.course.notebook import write_notebook
+from mlsys.course.settings import WHEEL_TOKEN, Settings, read_settings
+from mlsys.course.tree import COURSE, CourseTree
+from mlsys.errors import UserError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `mlsys release`."""
+    parser.add_argument("lab", nargs="*", help="labs to release (all of them if none is named)")
+    parser.add_argument("--course", type=Path, default=Path(COURSE), help="folder of the nbgrader tree (%(default)s)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Release labs from the repository in the current folder."""
+    for line in release(Path.cwd(), CourseTree(args.course), args.lab or None):
+        print(line)
+    return 0
+
+
+def release(root: Path, tree: CourseTree, names: list[str] | None = None) -> list[str]:
+    """Bring the released notebooks up to date.
+
+    Args:
+        root: the course repository.
+        tree: where the nbgrader tree lies.
+        names: the labs to release; all of them when None.
+
+    Returns:
+        One sentence per lab.
+
+    Raises:
+        UserError: an unknown lab, a lab that breaks a rule, a folder that cannot be written, or nbgrader's refusal.
+    """
+    settings = read_settings(root)
+    paths = find_labs(root) if names is None else {name: find_lab(root, name) for name in names}
+    if not paths:
+        raise UserError(f"{root / 'labs'} holds no lab: a lab is a file labs/<name>/lab.py")
+    tree.create()
+    return [_release_one(path, tree, settings) for path in paths.values()]
+
+
+def _release_one(path: Path, tree: CourseTree, settings: Settings) -> str:
+    name = path.parent.name
+    if is_released(path, tree, settings):
+        return f"{name}: released notebook is up to date"
+    lab = Lab.load(path)
+    if lab.name != name:
+        raise LabError(f"{path}: its header says lab {lab.name!r}, its folder {name!r}; make them the same")
+    for cell in lab.notebook.cells:
+        cell.source = cell.source.replace(WHEEL_TOKEN, settings.wheel_url)
+    write_notebook(lab.notebook, tree.source(name))
+    write_notebook(lab.notebook, tree.version(name, lab.version))
+    _generate_assignment(tree, name)
+    _stamp(tree, name).write_text(_state(path, settings))
+    return f"{name}: released version {lab.version} ({len(lab.questions)} questions)"
+
+
+def is_released(path: Path, tree: CourseTree, settings: Settings) -> bool:
+    """Whether the released notebook of the lab in `path` is there and up to date."""
+    name = path.parent.name
+    outputs = [tree.source(name), tree.release(name), tree.root / "gradebook.db"]
+    if not all(output.is_file() for output in [*outputs, _stamp(tree, name)]):
+        return False
+    return _stamp(tree, name).read_text() == _state(path, settings)
+
+
+def _stamp(tree: CourseTree, name: str) -> Path:
+    return tree.release(name).with_name(".state")
+
+
+def _state(path: Path, settings: Settings) -> str:
+    return digest(path.read_bytes(), settings.wheel_url, package_digest("course"))
+
+
+def _generate_assignment(tree: CourseTree, name: str) -> None:
+    from mlsys.course.nbgrader_steps import NbgraderFailed, generate_assignment
+
+    try:
+        generate_assignment(tree, name)
+    except NbgraderFailed as error:
+        if "Cannot add or remove cells" in error.log:
+            raise UserError(
+                f"{name}: its questions changed, and {tree.root / 'gradebook.db'} holds submissions to the old ones. "
+                "Keep the grade_ids, or move the gradebook away (it holds all marks) and release again"
+            ) from error
+        raise UserError(f"{name}: nbgrader could not release it. {error}") from error

@@ -1,0 +1,102 @@
+"""Where everything of a course lies on disk: the nbgrader tree, plus versions, records and results beside it."""
+
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+
+from mlsys.errors import UserError
+
+COURSE = "_build/course"
+"""Where the tree lies in a repository."""
+
+CONFIG = '''"""Written by `mlsys release`: makes the plain nbgrader commands in this folder use the course's own steps.
+
+Lines below `configure` change them, such as `c.RunQuestions.cpu_limit_s = 20` or `c.RunQuestions.device = "cpu"`.
+"""
+
+from mlsys.grading.nbgrader_plugin import configure
+
+c = get_config()  # noqa: F821  nbgrader provides it
+configure(c)
+'''
+
+
+@dataclass(frozen=True)
+class CourseTree:
+    """The folder that nbgrader works in, `_build/course` of a repository."""
+
+    root: Path
+
+    def source(self, lab: str) -> Path:
+        """The instructor's notebook, with solutions and hidden tests."""
+        return self.root / "source" / lab / f"{lab}.ipynb"
+
+    def release(self, lab: str) -> Path:
+        """The notebook that students get."""
+        return self.root / "release" / lab / f"{lab}.ipynb"
+
+    def version(self, lab: str, version: str) -> Path:
+        """The source of one released version, kept so that its submissions are graded with its tests."""
+        return self.root / "versions" / lab / f"{version}.ipynb"
+
+    def submitted(self, lab: str, student: str) -> Path:
+        """A student's submission."""
+        return self.root / "submitted" / student / lab / f"{lab}.ipynb"
+
+    def autograded(self, lab: str, student: str) -> Path:
+        """The graded notebook of a student."""
+        return self.root / "autograded" / student / lab / f"{lab}.ipynb"
+
+    def feedback(self, lab: str, student: str) -> Path:
+        """The page that a student gets back."""
+        return self.root / "feedback" / student / lab / f"{lab}.html"
+
+    def record(self, lab: str, student: str) -> Path:
+        """What is recorded about the grading of one submission."""
+        return self.root / "records" / lab / f"{student}.json"
+
+    def results(self, lab: str) -> Path:
+        """The table of all students and questions."""
+        return self.root / "results" / f"{lab}.csv"
+
+    def log(self, step: str) -> Path:
+        """What nbgrader said during a step."""
+        return self.root / "logs" / f"{step}.log"
+
+    @property
+    def gradebook_url(self) -> str:
+        """The address of nbgrader's gradebook."""
+        return f"sqlite:///{self.root.resolve() / 'gradebook.db'}"
+
+    def create(self) -> None:
+        """Make the folder and its configuration.
+
+        Raises:
+            UserError: the folder cannot be written.
+        """
+        try:
+            for folder in ("source", "release", "versions", "submitted", "records", "results", "logs"):
+                (self.root / folder).mkdir(parents=True, exist_ok=True)
+            config = self.root / "nbgrader_config.py"
+            if not config.is_file():  # an instructor may have added lines
+                config.write_text(CONFIG, encoding="utf-8")
+            if not os.access(self.root, os.W_OK):
+                raise PermissionError(13, "no permission to write", str(self.root))
+        except OSError as error:
+            raise UserError(
+                f"{self.root} cannot be written ({error}): choose another folder or mend its permissions"
+            ) from error
+
+    def secret(self) -> str:
+        """The course's secret, drawn once; hidden tests draw their inputs from it."""
+        path = self.root / "secret.txt"
+        if not path.is_file():
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "w") as file:
+                file.write(secrets.token_hex(16))
+        return path.read_text(encoding="utf-8").strip()
+
+    def students(self, lab: str) -> list[str]:
+        """Students with a folder for `lab` under `submitted`, in alphabetical order."""
+        return sorted(path.parent.name for path in (self.root / "submitted").glob(f"*/{lab}") if path.is_dir())

@@ -1,0 +1,30 @@
+"""Errors for the person who meets them: the value, what is wrong with it, and what to do."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class UserError(Exception):
+    """A mistake that the reader, student or instructor can mend; the command line prints it and exits with status 2."""
+
+
+class InvalidValue(UserError, ValueError):
+    """A value outside what a function accepts."""
+
+
+class UnknownName(UserError, LookupError):
+    """A name that is not in a list of known names.
+
+    >>> raise UnknownName.of("chip", "h10", ["h100-sxm", "t4"])
+    Traceback (most recent call last):
+    ...
+    mlsys.errors.UnknownName: unknown chip 'h10': did you mean 'h100-sxm'? Known: h100-sxm, t4
+    """
+
+    @classmethod
+    def of(cls, what: str, name: object, known: Iterable[str]) -> "UnknownName":
+        """The error for `name`, with the nearest known name and all of them listed."""
+        known = sorted(known)
+        nearest = get_close_matches(str(name), known, n=1, cutoff=0.4)
+        hint = f"did you mean '{nearest[0]}'? " if nearest else ""
+        return cls(f"unknown {what} {name!r}: {hint}Known: {', '.join(known)}")

@@ -1,0 +1,121 @@
+"""Will it run? Three gates, memory, bandwidth and compute, and the one that binds."""
+
+from dataclasses import dataclass
+
+from mlsys.errors import InvalidValue
+from mlsys.quantities import Amount, amount, positive_amount
+from mlsys.units import Quantity, ureg
+
+
+@dataclass(frozen=True)
+class Gate:
+    """One requirement: what is needed against what there is, both in the same unit.
+
+    Attributes:
+        name: "memory", "bandwidth" or "compute".
+        need: what the work needs: bytes of memory, or time.
+        limit: what the chip has, or the deadline allows.
+    """
+
+    name: str
+    need: Quantity
+    limit: Quantity
+
+    @property
+    def load(self) -> float:
+        """Need / limit: above 1 the gate is shut."""
+        return float((self.need / self.limit).m_as("dimensionless"))
+
+    @property
+    def passes(self) -> bool:
+        """Whether the need stays within the limit."""
+        return self.load <= 1
+
+
+@dataclass(frozen=True)
+class Feasibility:
+    """The three gates of one deployment."""
+
+    memory: Gate
+    bandwidth: Gate
+    compute: Gate
+
+    @property
+    def gates(self) -> tuple[Gate, Gate, Gate]:
+        """All three."""
+        return self.memory, self.bandwidth, self.compute
+
+    @property
+    def feasible(self) -> bool:
+        """Whether all gates pass."""
+        return all(gate.passes for gate in self.gates)
+
+    @property
+    def binding(self) -> Gate:
+        """The gate with the highest load: the one to mend first."""
+        return max(self.gates, key=lambda gate: gate.load)
+
+    @property
+    def headroom(self) -> Quantity:
+        """Memory left; negative if it does not fit."""
+        left: Quantity = self.memory.limit - self.memory.need
+        return left
+
+
+def feasibility(
+    *,
+    weights: Amount,
+    flops: Amount,
+    deadline: Amount,
+    memory: Amount,
+    bandwidth: Amount,
+    peak: Amount,
+    kv_cache: Amount = 0.0,
+    activations: Amount = 0.0,
+    traffic: Amount | None = None,
+    utilisation: float = 1.0,
+) -> Feasibility:
+    """Hold a piece of work against a chip and a deadline: does it fit, is it fed in time, is it computed in time?
+
+    Formula: weights + kv_cache + activations <= memory; traffic / bandwidth <= deadline;
+    flops / (peak utilisation) <= deadline.
+
+    Args:
+        weights: bytes of the parameters.
+        flops: FLOPs of one step (one inference, one token, one frame).
+        deadline: seconds that a step may take.
+        memory: bytes that the chip has.
+        bandwidth: byte/second of its memory.
+        peak: flop/second in the precision used.
+        kv_cache: bytes of the caches of all sequences.
+        activations: bytes of intermediate results held at once.
+        traffic: bytes moved in one step; without it, weights and kv_cache once.
+        utilisation: share of the peak that is reached, above 0 and up to 1.
+
+    Raises:
+        InvalidValue: if a value is negative, a limit zero, or the utilisation lies outside.
+        pint.DimensionalityError: if a quantity has another dimension.
+
+    >>> from mlsys.units import GB, TB, TFLOP, ms, second
+    >>> verdict = feasibility(weights=140 * GB, flops=0.14 * TFLOP, deadline=50 * ms, memory=160 * GB,
+    ...                       bandwidth=1 * TB / second, peak=100 * TFLOP / second)
+    >>> verdict.feasible, verdict.binding.name, verdict.binding.need
+    (False, 'bandwidth', <Quantity(140.0, 'millisecond')>)
+    """
+    if not 0 < utilisation <= 1:
+        raise InvalidValue(f"utilisation is {utilisation!r}: the reached share of the peak lies above 0 and up to 1")
+    stored = amount("weights", weights, "byte") + amount("kv_cache", kv_cache, "byte")
+    moved = stored if traffic is None else amount("traffic", traffic, "byte")
+    moving_s = moved / positive_amount("bandwidth", bandwidth, "byte/second")
+    computing_s = amount("flops", flops, "flop") / (positive_amount("peak", peak, "flop/second") * utilisation)
+    allowed_ms = 1e3 * positive_amount("deadline", deadline, "second")
+
+    def gate(name: str, need: float, limit: float, unit: str) -> Gate:
+        return Gate(name, ureg.Quantity(need, unit), ureg.Quantity(limit, unit))
+
+    held_gb = (stored + amount("activations", activations, "byte")) / 1e9
+    return Feasibility(
+        memory=gate("memory", held_gb, positive_amount("memory", memory, "byte") / 1e9, "GB"),
+        bandwidth=gate("bandwidth", 1e3 * moving_s, allowed_ms, "ms"),
+        compute=gate("compute", 1e3 * computing_s, allowed_ms, "ms"),
+    )

@@ -1,0 +1,199 @@
+"""Comparing a result with its reference, and saying what is wrong, where, and what usually causes it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+from mlsys.grading.tolerances import relative_tolerance
+from mlsys.grading.verdicts import WrongAnswer
+
+if TYPE_CHECKING:
+    import torch
+
+
+_show_expected: ContextVar[bool] = ContextVar("show_expected", default=True)
+
+
+@contextmanager
+def hidden_values() -> Iterator[None]:
+    """Inside, messages say what came out and not what should have: the judge runs hidden tests so."""
+    token = _show_expected.set(False)
+    try:
+        yield
+    finally:
+        _show_expected.reset(token)
+
+
+SMALL_ERROR = 0.2
+"""Root mean square error, relative to that of the result, up to which digits are missing and not indices wrong."""
+
+
+def assert_close(
+    actual: object, expected: "torch.Tensor", *, what: str = "result", tile: tuple[int, int] | None = None
+) -> None:
+    """Raise `WrongAnswer` with a diagnosis unless `actual` equals `expected` within the tolerance of its dtype.
+
+    An element may be off by `relative x max(|expected|, rms of expected)`; see `mlsys.grading.tolerances`.
+
+    Args:
+        actual: the result to check; a tensor of the same shape and dtype is right.
+        expected: the reference, computed in float64 and rounded to the dtype that is asked for.
+        what: what to call the result in the message, such as "C for M=37, N=53, K=29".
+        tile: rows and columns of one program's tile, to name the tile of the first wrong element and to tell
+            faults at the edge from faults everywhere.
+    """
+    import torch
+
+    if not isinstance(actual, torch.Tensor):
+        raise WrongAnswer(f"{what}: expected a tensor of shape {tuple(expected.shape)}, got {type(actual).__name__}")
+    if actual.shape != expected.shape:
+        swapped = " (rows and columns swapped?)" if tuple(actual.shape) == tuple(expected.shape[::-1]) else ""
+        raise WrongAnswer(f"{what}: the shape is {tuple(actual.shape)}, not {tuple(expected.shape)}{swapped}")
+    if actual.dtype != expected.dtype:
+        raise WrongAnswer(f"{what}: the dtype is {_name(actual)}, not {_name(expected)}")
+    if actual.device != expected.device:
+        raise WrongAnswer(f"{what}: it is on {actual.device}, not on {expected.device}")
+    error, allowed = errors_and_tolerance(actual, expected)
+    wrong = ~(error <= allowed)  # a NaN is wrong
+    if bool(wrong.any()):
+        raise WrongAnswer(f"{what}: {_describe(actual, expected, wrong, error, tile)}")
+
+
+def assert_equal(actual: object, expected: int | str, *, what: str) -> None:
+    """Raise `WrongAnswer` unless `actual` is the same plain int or string.
+
+    >>> assert_equal(7, 8, what="bytes for m=1")
+    Traceback (most recent call last):
+    ...
+    mlsys.grading.verdicts.WrongAnswer: bytes for m=1: got 7, should be 8
+    """
+    if type(actual) is not type(expected):
+        raise WrongAnswer(f"{what}: got {shown(actual)}; return a plain {type(expected).__name__}")
+    if actual != expected:
+        should = f", should be {_plain(expected)}" if _show_expected.get() else ""
+        raise WrongAnswer(f"{what}: got {_plain(actual)}{should}")
+
+
+def shown(value: object) -> str:
+    """A value of the student's code for a message: short, and in a hidden test without room for its inputs.
+
+    >>> shown("2.5"), shown("x" * 1000)[-16:]
+    ("'2.5', a str", 'xxxxx..., a str')
+    """
+    kind = type(value).__name__
+    if not _show_expected.get() and type(value) not in (bool, int, float, type(None)):
+        return f"a {kind}"
+    text = repr(value)
+    return f"{text if len(text) <= 80 else text[:77] + '...'}, a {kind}"
+
+
+def _plain(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else repr(value)
+
+
+def errors_and_tolerance(actual: "torch.Tensor", expected: "torch.Tensor") -> tuple["torch.Tensor", "torch.Tensor"]:
+    """Per element, in float64: the absolute error and what is allowed."""
+    import torch
+
+    reference = expected.double()
+    finite = reference[reference.isfinite()]
+    rms = float(finite.square().mean().sqrt()) if finite.numel() else 0.0
+    result = actual.double()
+    error = torch.where(result == reference, 0.0, (result - reference).abs())  # an infinity must be the same one
+    allowed = relative_tolerance(_name(expected)) * reference.abs().clamp(min=rms)
+    return error, torch.where(reference.isfinite(), allowed, 0.0)
+
+
+def _describe(
+    actual: "torch.Tensor",
+    expected: "torch.Tensor",
+    wrong: "torch.Tensor",
+    error: "torch.Tensor",
+    tile: tuple[int, int] | None,
+) -> str:
+    import torch
+
+    first = tuple(int(index) for index in torch.nonzero(wrong)[0])
+    lines = [
+        f"{int(wrong.sum()):,} of {wrong.numel():,} elements are wrong.",
+        f"First wrong element: {_place(first, tile)} is {float(actual[first]):.6g}"
+        + (f", should be {float(expected[first]):.6g}." if _show_expected.get() else "."),
+    ]
+    finite = error[wrong & error.isfinite()]
+    if finite.numel() and _show_expected.get():
+        lines.append(f"Largest error: {float(finite.max()):.3g}.")
+    cause = _likely_cause(actual, expected, wrong, error, tile)
+    return "\n  ".join([*lines, *([f"Likely cause: {cause}"] if cause else [])])
+
+
+def _place(index: tuple[int, ...], tile: tuple[int, int] | None) -> str:
+    place = f"[{', '.join(map(str, index))}]"
+    if tile is None or len(index) != 2:
+        return place
+    return f"{place} (tile {index[0] // tile[0]}, {index[1] // tile[1]} of {tile[0]} x {tile[1]})"
+
+
+def _likely_cause(
+    actual: "torch.Tensor",
+    expected: "torch.Tensor",
+    wrong: "torch.Tensor",
+    error: "torch.Tensor",
+    tile: tuple[int, int] | None,
+) -> str:
+    """The first of the usual causes whose trace is there; "" if none is."""
+    import torch
+
+    missing = actual.isnan() & ~expected.isnan()
+    matrix = actual.dim() == 2
+    if bool(missing.all()):
+        return (
+            "every element is NaN: nothing was written (check the grid and the store), or every program also loads "
+            "from outside its inputs (check the addresses and the masks, along K too)."
+        )
+    if bool(missing.any()) and bool((wrong == missing).all()):
+        return (
+            "these elements are NaN: never written (too few programs in the grid?), or computed from loads outside "
+            f"the input ({_missing_masks(missing, tile)})."
+        )
+    if matrix and actual.shape[0] == actual.shape[1] and _agrees(actual, expected.T.contiguous()):
+        return "this is the transpose of the right result: two strides or two indices are swapped in the store."
+    if matrix and tile is not None and _only_in_edge_tiles(wrong, tile):
+        return "only tiles at the edge are wrong: a mask of a load or of the store is missing or tests the wrong size."
+    if matrix and tile is not None and min(actual.shape) > 0 and not bool(wrong[: tile[0], : tile[1]].any()):
+        return "the first tile is right and others are not: check how the tile's number gives its rows and columns."
+    scale = float(expected.double().square().mean().sqrt())
+    if scale > 0 and bool(torch.isfinite(error).all()) and float(error.square().mean().sqrt()) < SMALL_ERROR * scale:
+        return (
+            "the errors are small and everywhere, as from too few digits: keep the running sum in float32 for every "
+            'input dtype, and give tl.dot input_precision="ieee" (its default, tf32, keeps 10 bits).'
+        )
+    if bool((actual[wrong] == 0).all()):
+        return "the wrong elements are zero: no product was added there; check the loop over K and the masks."
+    if matrix:
+        return (
+            "large errors: are rows and columns, or the two strides of an input, swapped? Does the pointer move by one "
+            "tile along K in each step? Are elements past K loaded as 0?"
+        )
+    return ""
+
+
+def _missing_masks(missing: "torch.Tensor", tile: tuple[int, int] | None) -> str:
+    if tile is not None and missing.dim() == 2 and _only_in_edge_tiles(missing, tile):
+        return "only at the edge: a mask in M or N"
+    return "a mask in K, M or N, or a wrong stride"
+
+
+def _agrees(actual: "torch.Tensor", expected: "torch.Tensor") -> bool:
+    error, allowed = errors_and_tolerance(actual, expected)
+    return bool((error <= allowed).all())
+
+
+def _only_in_edge_tiles(wrong: "torch.Tensor", tile: tuple[int, int]) -> bool:
+    """Whether all wrong elements lie in tiles that are cut off by the edge, and some other tile exists."""
+    rows, cols = (size - size % step for size, step in zip(wrong.shape, tile, strict=True))
+    return rows > 0 and cols > 0 and (rows, cols) != tuple(wrong.shape) and not bool(wrong[:rows, :cols].any())
+
+
+def _name(tensor: "torch.Tensor") -> str:
+    return str(tensor.dtype).removeprefix("torch.")

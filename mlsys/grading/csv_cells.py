@@ -1,0 +1,124 @@
+"""A CSV file as its cells stand in it: what is not changed is written back byte for byte."""
+
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mlsys.errors import InvalidValue, UserError
+
+_FORMULA = re.compile(r"[=+\-@\t\r]")
+_NUMBER = re.compile(r"[+-]?[\d.,]+%?")
+
+
+class BadCsv(InvalidValue):
+    """A file that is not CSV; the message names the line."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row: its cells with their quotes, what ends it, and the line that it begins in."""
+
+    raw: tuple[str, ...]
+    end: str
+    line: int
+
+    def __getitem__(self, index: int) -> str:
+        """The value of a cell; a row that is too short goes on with empty ones."""
+        cell = self.raw[index] if index < len(self.raw) else ""
+        return cell[1:-1].replace('""', '"') if cell.startswith('"') else cell
+
+    def __len__(self) -> int:
+        return len(self.raw)
+
+    def values(self) -> list[str]:
+        """The values of all cells."""
+        return [self[index] for index in range(len(self))]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A CSV file: an optional byte order mark, the separator, the rows."""
+
+    rows: tuple[Row, ...]
+    separator: str = ","
+    mark: str = ""
+
+    def to_bytes(self) -> bytes:
+        """The file, the same bytes as were read but for the cells that were changed."""
+        return (self.mark + "".join(self.separator.join(row.raw) + row.end for row in self.rows)).encode()
+
+    def with_cell(self, row: int, column: int, value: str) -> "Table":
+        """The table with another value in one cell, in quotes if the cell had them or the value needs them.
+
+        Raises:
+            BadCsv: the row has no such cell, or a spreadsheet would take the value for a formula.
+        """
+        old = self.rows[row]
+        if column >= len(old):
+            raise BadCsv(f"line {old.line} has {len(old)} cells, cell {column + 1} is to be filled: export it again")
+        if is_formula(value):
+            raise BadCsv(f"{value!r} would be a formula in a spreadsheet and is not written")
+        quoted = old.raw[column].startswith('"') or any(mark in value for mark in ('"', "\n", "\r", self.separator))
+        cell = '"' + value.replace('"', '""') + '"' if quoted else value
+        changed = replace(old, raw=(*old.raw[:column], cell, *old.raw[column + 1 :]))
+        return replace(self, rows=(*self.rows[:row], changed, *self.rows[row + 1 :]))
+
+
+def is_formula(value: str) -> bool:
+    """Whether a spreadsheet may take the cell for a formula; a plain number with a sign is none.
+
+    >>> is_formula("=1+1"), is_formula("-2.5"), is_formula("Baker, Ann")
+    (True, False, False)
+    """
+    return bool(_FORMULA.match(value.lstrip(" "))) and not _NUMBER.fullmatch(value.strip())
+
+
+def read_table(path: Path) -> Table:
+    """The CSV file at `path`.
+
+    Raises:
+        UserError: it cannot be read, or is no CSV in UTF-8.
+    """
+    try:
+        return parse_table(path.read_bytes().decode())
+    except OSError as error:
+        raise UserError(f"{path} cannot be read ({error.strerror}): name a CSV file") from error
+    except UnicodeDecodeError as error:
+        raise BadCsv(
+            f"{path} is not UTF-8 text: take the file as it was exported, or save it as 'CSV UTF-8'"
+        ) from error
+    except BadCsv as error:
+        raise BadCsv(f"{path}: {error}") from error
+
+
+def parse_table(text: str) -> Table:
+    """The cells of a CSV file; the separator is the comma or semicolon that its first line has more of.
+
+    Raises:
+        BadCsv: quotes that do not close, or with text after them.
+
+    >>> parse_table('a,"b, c"').rows[0].values()
+    ['a', 'b, c']
+    """
+    mark = "\ufeff" if text.startswith("\ufeff") else ""
+    position, line, first = len(mark), 1, text.split("\n", 1)[0]
+    separator = ";" if first.count(";") > first.count(",") else ","
+    rows: list[Row] = []
+    # A cell in quotes, or one that does not begin with them; then what ends it.
+    cell = re.compile(rf'("[^"]*(?:""[^"]*)*"|(?!")[^{separator}\r\n]*)({separator}|\r\n|\r|\n|\Z)')
+    raw: list[str] = []
+    while position < len(text) or raw:
+        match = cell.match(text, position)
+        if match is None:
+            raise BadCsv(f"line {line}: a quote is not closed, or text follows it; mend the quotes of that line")
+        raw.append(match[1])
+        position = match.end()
+        if match[2] != separator:
+            rows.append(Row(tuple(raw), match[2], line))
+            line += sum(map(_line_breaks, raw)) + 1
+            raw = []
+    return Table(tuple(rows), separator, mark)
+
+
+def _line_breaks(text: str) -> int:
+    return len(re.findall(r"\r\n|\r|\n", text))

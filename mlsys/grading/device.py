@@ -1,0 +1,45 @@
+"""Choosing the device of a lab before Triton is imported."""
+
+import os
+import sys
+from importlib.util import find_spec
+
+from mlsys.errors import UserError
+from mlsys.measure.device import torch_sees_gpu
+
+JUDGE_VARIABLE = "MLSYS_IN_JUDGE"
+"""Set where tests run apart from the kernels: tensors then stay in host memory, whatever this machine has."""
+
+
+class TritonTooEarly(UserError, RuntimeError):
+    """Triton was imported before it was told to interpret."""
+
+
+def use_device() -> str:
+    """Pick "cuda" if there is a CUDA GPU, else "cpu" with Triton's interpreter, and say so in one line.
+
+    Call it before `import triton`: Triton reads TRITON_INTERPRET when a kernel is defined and when its own library is.
+
+    Raises:
+        UserError: if torch or triton is missing, or triton was imported first on a machine without a GPU.
+    """
+    missing = [name for name in ("torch", "triton") if find_spec(name) is None]
+    if missing:
+        raise UserError(
+            f"this lab needs {' and '.join(missing)}: install with `pip install 'mlsys[labs]'` "
+            "(Linux; on macOS or Windows open the lab in Colab)"
+        )
+    if os.environ.get(JUDGE_VARIABLE):
+        return "cpu"
+    if torch_sees_gpu():
+        import torch
+
+        print(f"Kernels run on {torch.cuda.get_device_name()}; nothing has to wait.")
+        return "cuda"
+    if "triton" in sys.modules and os.environ.get("TRITON_INTERPRET") != "1":
+        raise TritonTooEarly("triton is already imported: restart the kernel and run this cell first")
+    os.environ["TRITON_INTERPRET"] = "1"
+    print(
+        "No GPU here: kernels run on the CPU in Triton's interpreter. Questions marked (GPU) wait; the rest is certain."
+    )
+    return "cpu"

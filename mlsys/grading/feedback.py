@@ -1,0 +1,127 @@
+"""The page that a student gets back: verdicts, points, what they mean, what was mended; no hidden test.
+
+The page stands on its own: it loads nothing from anywhere, and everything of the student's is escaped or cleaned.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import Any
+
+import bleach  # type: ignore[import-untyped]
+import jinja2
+from nbconvert.exporters import Exporter
+from nbconvert.filters import markdown2html
+from nbformat import NotebookNode
+from pygments import highlight  # type: ignore[import-untyped]
+from pygments.formatters import HtmlFormatter  # type: ignore[import-untyped]
+from pygments.lexers import PythonLexer  # type: ignore[import-untyped]
+
+from mlsys.course.starter import without_hidden_tests
+from mlsys.grading.ingest import ADDED, is_answer
+from mlsys.grading.records import QuestionRecord
+
+_TAGS = {"a", "b", "blockquote", "br", "code", "del", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "i", "li"}
+_TAGS |= {"ol", "p", "pre", "s", "strong", "sub", "sup", "table", "tbody", "td", "th", "thead", "tr", "ul"}
+"""What a written answer may hold: no pictures or styles, which could reach other hosts, and no scripts."""
+
+
+@dataclass(frozen=True)
+class QuestionResult:
+    """One question on the page: how it came out, and HTML of the answers, the visible tests and a person's comment."""
+
+    record: QuestionRecord
+    answers: Sequence[str] = ()
+    tests: str = ""
+    comment: str = ""
+
+
+@dataclass(frozen=True)
+class Page:
+    """All that a feedback page says."""
+
+    title: str
+    student: str
+    questions: Sequence[QuestionResult] = ()
+    repairs: Sequence[str] = ()
+    refused: str = ""
+    penalty: float = 0.0
+    added: Sequence[str] = field(default_factory=tuple)
+
+    @property
+    def points(self) -> float:
+        """Points so far, after a penalty for handing in late."""
+        return max(0.0, sum(question.record.points for question in self.questions) - self.penalty)
+
+    @property
+    def max_points(self) -> float:
+        """The most points that the lab gives."""
+        return sum(question.record.max_points for question in self.questions)
+
+    @property
+    def waiting(self) -> float:
+        """Points that wait for a GPU or for a person."""
+        return sum(question.record.waiting for question in self.questions)
+
+
+class FeedbackExporter(Exporter):
+    """Takes the place of nbconvert's HTMLExporter when feedback is generated."""
+
+    file_extension = ".html"
+    output_mimetype = "text/html"
+
+    def from_notebook_node(self, nb: NotebookNode, resources: Any = None, **kw: Any) -> Any:
+        """Convert one graded notebook."""
+        nb, resources = super().from_notebook_node(nb, resources, **kw)
+        return render(page_of(nb, resources["nbgrader"])), resources
+
+
+def page_of(notebook: NotebookNode, about: Mapping[str, Any]) -> Page:
+    """The page for an autograded notebook with the gradebook's scores; `about` are nbgrader's resources."""
+    graded = [cell for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get("grade")]
+    heading = next((cell.source for cell in notebook.cells if cell.source.startswith("# ")), f"# {about['assignment']}")
+    return Page(
+        title=heading.splitlines()[0].removeprefix("# "),
+        student=about["student"],
+        questions=[_result(cell, notebook.cells) for cell in graded],
+        repairs=notebook.metadata["mlsys"]["repairs"],
+        penalty=float(about.get("late_penalty") or 0),
+        added=[_code(cell.source) for cell in notebook.cells if cell.metadata.get("mlsys", {}).get("role") == ADDED],
+    )
+
+
+def _result(graded: NotebookNode, cells: list[NotebookNode]) -> QuestionResult:
+    about = graded.metadata["mlsys"]
+    record = QuestionRecord(**about["record"])
+    if about.get("marked"):
+        record = record.marked(float(graded.metadata["nbgrader"]["score"]))
+    members = [cell for cell in cells if cell.metadata.get("mlsys", {}).get("question") == about["question"]]
+    answers = [cell for cell in members if is_answer(cell)]
+    return QuestionResult(
+        record=record,
+        answers=[_code(cell.source) if cell.cell_type == "code" else _prose(cell.source) for cell in answers],
+        tests=_code(without_hidden_tests(graded.source)) if graded.cell_type == "code" else "",
+        comment="".join(_prose(cell.metadata["mlsys"].get("comment", "")) for cell in answers),
+    )
+
+
+def render(page: Page) -> str:
+    """The page as HTML."""
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    folder = files("mlsys.grading").joinpath("templates")
+    template = environment.from_string(folder.joinpath("feedback.html.j2").read_text(encoding="utf-8"))
+    style = folder.joinpath("feedback.css").read_text(encoding="utf-8")
+    return template.render(page=page, style=style) + "\n"
+
+
+def _code(source: str) -> str:
+    html: str = highlight(source, PythonLexer(), HtmlFormatter(nowrap=True))
+    return f"<pre><code>{html}</code></pre>"
+
+
+def _prose(source: str) -> str:
+    """Markdown as HTML without scripts, handlers, pictures from elsewhere or other ways out of the page."""
+    html: str = bleach.clean(markdown2html(source), tags=_TAGS, attributes={"a": ["href"]}, strip=True)
+    return html

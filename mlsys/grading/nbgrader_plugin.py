@@ -1,0 +1,194 @@
+"""The course's own steps in nbgrader: `configure` puts them into its configurable lists.
+
+`nbgrader autograde LAB` in the course's folder then reads every file carefully (`SubmissionExporter`), mends it
+(`Ingest`), runs every question in a process of its own (`RunQuestions`), and records how it came out (`SaveRecord`).
+"""
+
+import os
+import sys
+import warnings
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+
+from nbconvert.exporters import NotebookExporter
+from nbconvert.exporters.exporter import ResourcesDict
+from nbformat import NotebookNode
+from nbgrader import preprocessors as steps
+from nbgrader.api import Gradebook
+from nbgrader.preprocessors import NbGraderPreprocessor
+from sqlalchemy.exc import SAWarning
+from traitlets import Integer, Unicode
+from traitlets.config import Config
+
+from mlsys.course.digest import digest
+from mlsys.course.notebook import new_output
+from mlsys.course.starter import StarterCode
+from mlsys.course.tree import CourseTree
+from mlsys.grading.feedback import FeedbackExporter
+from mlsys.grading.ingest import grade_id, is_answer
+from mlsys.grading.questions import course_seed, judge_questions
+from mlsys.grading.reader import read_submission
+from mlsys.grading.records import QuestionRecord, Record
+from mlsys.grading.runner import LIMITS, device_and_versions
+from mlsys.grading.submission import canonical_notebook
+
+Processed = tuple[NotebookNode, ResourcesDict]
+
+found_verdicts: dict[tuple[str, str], tuple[QuestionRecord, ...]] = {}
+"""Verdicts that `mlsys grade` has found beforehand, by lab and digest of the submission; others are found here."""
+
+
+def configure(c: Config) -> None:
+    """Set the lists of steps; called by the `nbgrader_config.py` that `mlsys release` writes."""
+    # nbgrader starts `alembic` by name, which stands beside the Python that runs this.
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    # nbgrader builds its submissions in an order that SQLAlchemy warns about, to no effect.
+    warnings.filterwarnings("ignore", category=SAWarning, message="Object of type .* not in session")
+    c.GenerateAssignment.preprocessors = [
+        steps.LockCells,
+        StarterCode,
+        steps.ClearOutput,
+        steps.CheckCellMetadata,
+        steps.ComputeChecksums,
+        steps.SaveCells,
+        steps.ClearHiddenTests,
+        steps.ComputeChecksums,
+        steps.CheckCellMetadata,
+    ]
+    c.Autograde.exporter_class = SubmissionExporter
+    c.Autograde.sanitize_preprocessors = [
+        Ingest,
+        steps.ClearOutput,
+        steps.DeduplicateIds,
+        steps.OverwriteKernelspec,
+        steps.OverwriteCells,
+        steps.CheckCellMetadata,
+    ]
+    c.Autograde.autograde_preprocessors = [
+        RunQuestions,
+        steps.LimitOutput,
+        steps.SaveAutoGrades,
+        steps.AssignLatePenalties,
+        SaveRecord,
+        steps.CheckCellMetadata,
+    ]
+    c.GenerateFeedback.exporter_class = FeedbackExporter
+    c.GenerateFeedback.preprocessors = [steps.GetGrades, GetMarks, steps.ClearHiddenTests]
+
+
+def course_tree() -> CourseTree:
+    """The course that nbgrader works on: it changes into its folder before it converts anything."""
+    return CourseTree(Path.cwd())
+
+
+class SubmissionExporter(NotebookExporter):
+    """Reads submitted files with our own reader, which refuses what is no notebook before anything else sees it."""
+
+    def from_filename(self, filename: str, resources: dict[str, Any] | None = None, **kw: Any) -> Any:
+        """Convert one file; nbgrader calls it for the submitted file, then for the notebook made of it."""
+        if not cast(Any, self.parent)._sanitizing:
+            return super().from_filename(filename, resources, **kw)
+        notebook = read_submission(Path(filename))
+        return self.from_notebook_node(notebook, resources, **kw)  # type: ignore[no-untyped-call]
+
+
+class Ingest(NbGraderPreprocessor):  # type: ignore[misc]
+    """Makes the submitted notebook canonical, with the repairs in its metadata."""
+
+    def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> Processed:
+        """Mend one submission."""
+        tree, lab = course_tree(), resources["nbgrader"]["assignment"]
+        canonical = canonical_notebook(tree, lab, nb)
+        canonical.metadata["mlsys"]["submitted_digest"] = digest(
+            tree.submitted(lab, resources["nbgrader"]["student"]).read_bytes()
+        )
+        return canonical, resources
+
+
+class RunQuestions(NbGraderPreprocessor):  # type: ignore[misc]
+    """Takes the place of nbgrader's Execute: a process per question, its verdict as outputs that nbgrader scores."""
+
+    device = Unicode("auto", help='"cpu", "gpu", or "auto" for a GPU where there is one').tag(config=True)
+    cpu_limit_s = Integer(LIMITS.cpu_s, help="seconds of computing that one question may use").tag(config=True)
+
+    def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> Processed:
+        """Run all questions of one submission."""
+        tree, name = course_tree(), resources["nbgrader"]["assignment"]
+        submitted = nb.metadata["mlsys"]["submitted_digest"]
+        questions = found_verdicts.pop((name, submitted), None)
+        if questions is None:
+            questions = judge_questions(tree, name, nb, self.device, self.cpu_limit_s)
+        cells = {grade_id(cell): cell for cell in nb.cells if grade_id(cell)}
+        for question in questions:
+            cell = cells[question.grade_id]
+            cell.metadata["mlsys"]["record"] = asdict(question)
+            if cell.cell_type == "code":
+                cell.outputs = outputs(question)
+        about = device_and_versions(self.device)
+        resources["mlsys_record"] = Record(
+            student=resources["nbgrader"]["student"],
+            lab=name,
+            version=nb.metadata["mlsys"]["submitted_version"],
+            graded_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            submission=submitted,
+            device=about["device"],
+            versions=about["versions"],
+            seed=course_seed(tree, name),
+            repairs=tuple(nb.metadata["mlsys"]["repairs"]),
+            questions=questions,
+        )
+        return nb, resources
+
+
+def outputs(question: QuestionRecord) -> list[NotebookNode]:
+    """The outputs that make nbgrader give a verdict's points: an error none, one float that many, else all of them."""
+    text = f"{question.verdict}: {question.message}" if question.message else question.verdict
+    if question.points == question.max_points:
+        return [new_output("display_data", data={"text/plain": text})]
+    if question.points == 0:
+        return [new_output("error", ename=question.verdict, evalue=question.message, traceback=[text])]
+    return [new_output("execute_result", data={"text/plain": repr(question.points)}, execution_count=1)]
+
+
+class SaveRecord(NbGraderPreprocessor):  # type: ignore[misc]
+    """Writes verdicts as comments into the gradebook, and the record of the submission beside it."""
+
+    def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> Processed:
+        """Record one submission; the grades are in the gradebook already."""
+        about, record = resources["nbgrader"], resources["mlsys_record"]
+        by_question = {question.question: question for question in record.questions}
+        with Gradebook(about["db_url"]) as gradebook:
+            for cell in nb.cells:
+                result = by_question.get(cell.metadata.get("mlsys", {}).get("question", ""))
+                if result is None or not is_answer(cell) or cell.cell_type != "code":
+                    continue
+                comment = gradebook.find_comment(
+                    grade_id(cell), about["notebook"], about["assignment"], about["student"]
+                )
+                comment.auto_comment = f"{result.verdict}: {result.message}" if result.message else result.verdict
+            gradebook.db.commit()
+        record.write(course_tree().record(record.lab, record.student))
+        return nb, resources
+
+
+class GetMarks(NbGraderPreprocessor):  # type: ignore[misc]
+    """Tells the feedback page which points and comments a person gave."""
+
+    def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> Processed:
+        """Look up one graded notebook in the gradebook."""
+        about = resources["nbgrader"]
+        place = about["notebook"], about["assignment"], about["student"]
+        with Gradebook(about["db_url"]) as gradebook:
+            for cell in nb.cells:
+                flags = cell.metadata.get("nbgrader", {})
+                if flags.get("grade"):
+                    cell.metadata["mlsys"]["marked"] = (
+                        gradebook.find_grade(grade_id(cell), *place).manual_score is not None
+                    )
+                if flags.get("solution"):
+                    cell.metadata["mlsys"]["comment"] = (
+                        gradebook.find_comment(grade_id(cell), *place).manual_comment or ""
+                    )
+        return nb, resources

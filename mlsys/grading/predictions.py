@@ -1,0 +1,88 @@
+"""Predictions that are written down before anything is measured, and shown beside the measurement afterwards."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from html import escape
+from types import MappingProxyType
+
+from mlsys.errors import UnknownName
+from mlsys.grading.verdicts import NotImplementedYet
+
+
+@dataclass(frozen=True)
+class Sealed:
+    """Predictions by name, and when they were made."""
+
+    values: Mapping[str, float]
+    made_at: datetime
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison:
+    """Rows of (name, predicted, measured); measured is None while it waits."""
+
+    rows: tuple[tuple[str, float, float | None], ...]
+
+    def __str__(self) -> str:
+        table = [_HEAD, *(_cells(row) for row in self.rows)]
+        widths = [max(len(cells[column]) for cells in table) for column in range(len(_HEAD))]
+        return "\n".join(
+            "  ".join(
+                cell.ljust(width) if not column else cell.rjust(width)
+                for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
+            ).rstrip()
+            for cells in table
+        )
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{title}</th>" for title in _HEAD)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in _cells(row)) + "</tr>" for row in self.rows
+        )
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+_HEAD = ("", "predicted", "measured", "measured / predicted")
+
+
+def seal(**predictions: float | None) -> Sealed:
+    """Record predictions with the time, and print them in one line.
+
+    Raises:
+        NotImplementedError: if one is still None or is no finite number; nobody marks how close a prediction is.
+    """
+    for name, value in predictions.items():
+        if value is None or isinstance(value, bool) or not math.isfinite(value):
+            raise NotImplementedYet(
+                f"{name} is {value}: write a number, your best guess. How close it is is not graded."
+            )
+    made_at = datetime.now(UTC)
+    listed = ", ".join(f"{name} = {value:g}" for name, value in predictions.items())
+    print(f"Sealed at {made_at:%Y-%m-%d %H:%M} UTC: {listed}")
+    return Sealed(
+        MappingProxyType({name: float(value) for name, value in predictions.items() if value is not None}), made_at
+    )
+
+
+def compare(sealed: Sealed, **measured: float | None) -> Comparison:
+    """Set each prediction beside its measurement; one without a measurement, or with None, waits.
+
+    Raises:
+        UnknownName: if something was measured that nobody predicted.
+    """
+    for name in measured:
+        if name not in sealed.values:
+            raise UnknownName.of("prediction", name, sealed.values)
+    return Comparison(tuple((name, value, measured.get(name)) for name, value in sealed.values.items()))
+
+
+def _cells(row: tuple[str, float, float | None]) -> tuple[str, str, str, str]:
+    name, predicted, measured = row
+    if measured is None:
+        return name, f"{predicted:.3g}", "waits", ""
+    ratio = f"{measured / predicted:.2f}" if predicted else "-"
+    return name, f"{predicted:.3g}", f"{measured:.3g}", ratio

@@ -1,0 +1,142 @@
+"""Grade one question of one submission: a pure function of the submission, the question, the device and the seed.
+
+The student's code runs in a sandboxed slot, the tests in this process; see `mlsys.grading.judge`. This process keeps
+one slot for all its questions, so call these functions from one thread.
+"""
+
+import atexit
+import platform
+import shutil
+import tempfile
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import mlsys
+from mlsys.course.lab import PREDICT, SETUP, SOLUTION, Lab, Question
+from mlsys.errors import UserError
+from mlsys.grading.judge import judge
+from mlsys.grading.session import Program
+from mlsys.grading.slot.limits import Limits
+from mlsys.grading.slot.slot import Slot
+from mlsys.grading.student_code import needed_statements, plain_python, read_added
+from mlsys.grading.verdicts import Verdict
+from mlsys.measure.device import torch_sees_gpu
+
+slot_index = 0
+"""Number of this process's slot; processes that grade side by side must differ in it."""
+
+LIMITS = Limits(cpu_s=10, wall_s=40.0)
+"""What one question may use; computing is limited tighter than waiting, so that a busy machine is fair."""
+
+
+@dataclass(frozen=True)
+class StudentCell:
+    """A cell of a canonical submission that can run; `added` cells are the student's own."""
+
+    id: str
+    source: str
+    added: bool = False
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A canonical submission: the lab in the version that the student worked on, and the student's cells in order."""
+
+    lab: Lab
+    cells: tuple[StudentCell, ...]
+
+
+def grade_question(
+    submission: Submission, question: Question, device: str, *, seed: int, limits: Limits = LIMITS
+) -> Verdict:
+    """Run one question and say how it came out.
+
+    Args:
+        submission: what the student handed in.
+        question: a question of `submission.lab`.
+        device: "cpu", "gpu", or "auto" for a GPU where there is one.
+        seed: what hidden tests draw their inputs from.
+        limits: time, memory and file sizes.
+
+    Raises:
+        UserError: torch or triton is missing, or the asked device, or the sandbox cannot be built here.
+    """
+    kind = check_device(device)
+    slot = _slot(kind == "gpu", limits)
+    where = "cuda" if kind == "gpu" else "cpu"
+    tests = plain_python(question.graded.source)
+    return judge(slot, program(submission, question), tests, f"tests of {question.name}", device=where, seed=seed)
+
+
+def program(submission: Submission, question: Question) -> Program:
+    """The cells that run for `question`, in order: setup, added cells, and the answers it needs."""
+    lab = submission.lab
+    wanted = set(lab.needed(question))
+    parts = {cell.id: cell for cell in lab.cells}
+    answers = {cell.id for cell in lab.cells if cell.question in wanted and cell.role in (PREDICT, SOLUTION)}
+    added = [read_added(cell.source) for cell in submission.cells if cell.added]
+    keeps = needed_statements(
+        added, [cell.source for cell in submission.cells if cell.id in answers and not cell.added]
+    )
+    kept = iter(zip(added, keeps, strict=True))
+    cells: list[dict[str, Any]] = []
+    count = 0
+    for cell in submission.cells:
+        if cell.added:
+            count += 1
+            content, keep = next(kept)
+            if keep:
+                label = f"your added cell {count}"
+                cells.append({"kind": "added", "label": label, "source": content.source, "keep": keep})
+        elif parts[cell.id].role == SETUP:
+            cells.append({"kind": "setup", "label": f"setup {cell.id}", "source": plain_python(parts[cell.id].source)})
+        elif cell.id in answers:
+            label = f"your answer {parts[cell.id].question}"
+            cells.append({"kind": "answer", "label": label, "source": plain_python(cell.source)})
+    return Program([cell for cell in cells if cell["kind"] == "setup"], cells)
+
+
+def check_device(device: str) -> str:
+    """The device that questions run on, "cpu" or "gpu", for an asked "cpu", "gpu" or "auto".
+
+    Raises:
+        UserError: torch or triton is missing, or no GPU is there although one is asked for.
+    """
+    missing = [name for name in ("torch", "triton") if find_spec(name) is None]
+    if missing:
+        raise UserError(f"{' and '.join(missing)} not installed: pip install 'mlsys[labs]'")
+    if device == "cpu" or not torch_sees_gpu():
+        if device == "gpu":
+            raise UserError("no CUDA GPU found here: grade with device cpu; questions that need a GPU then wait")
+        return "cpu"
+    return "gpu"
+
+
+def device_and_versions(device: str) -> dict[str, Any]:
+    """The device that questions run on, and the `versions` of python, torch and triton, for the record."""
+    kind = check_device(device)
+    versions = {"python": platform.python_version()} | {name: version(name) for name in ("torch", "triton")}
+    return {"device": kind, "versions": versions}
+
+
+@cache
+def _slot(gpu: bool, limits: Limits) -> Slot:
+    """This process's slot for questions with these limits."""
+    slot = Slot(_site(), limits, gpu=gpu, index=slot_index)
+    slot.start()
+    atexit.register(slot.stop)
+    return slot
+
+
+@cache
+def _site() -> Path:
+    """A folder with nothing but the package, for the sandbox to show: the repository holds hidden tests."""
+    folder = Path(tempfile.mkdtemp(prefix="mlsys-site-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    shutil.copytree(Path(mlsys.__file__).parent, folder / "mlsys", ignore=shutil.ignore_patterns("__pycache__"))
+    folder.chmod(0o755)
+    return folder

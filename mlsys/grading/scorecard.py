@@ -1,0 +1,64 @@
+"""The table of points in a student's notebook: what is certain, what waits for a GPU, what a person reads."""
+
+from collections.abc import Iterable, Mapping
+from html import escape
+
+from mlsys.errors import UnknownName
+
+OPEN, PASSING, ANSWERED = "not yet", "visible tests pass", "answered, checked when graded"
+GPU, READ = "waits for a GPU", "a person reads it"
+
+
+class Scorecard:
+    """Points by question, and how far each question is in this notebook.
+
+    An estimate: the hidden tests, and a GPU where one is asked for, decide.
+    """
+
+    def __init__(self, points: Mapping[str, int], *, gpu: Iterable[str] = (), read: Iterable[str] = ()) -> None:
+        self.points = dict(points)
+        self.state = dict.fromkeys(points, OPEN) | dict.fromkeys(gpu, GPU) | dict.fromkeys(read, READ)
+        self.fraction = dict.fromkeys(points, 0.0)
+
+    def passed(self, question: str, fraction: float = 1.0) -> None:
+        """Note that the visible tests of a question pass, or the part of its points that a measurement gives."""
+        self._known(question)
+        self.state[question], self.fraction[question] = PASSING, fraction
+        print(f"Question {question}: visible tests pass ({_short(fraction * self.points[question])} points).")
+
+    def answered(self, question: str) -> None:
+        """Note that a question is answered whose answer only the hidden tests know."""
+        self._known(question)
+        self.state[question] = ANSWERED
+        print(f"Question {question}: answered. Whether it is right shows when the lab is graded.")
+
+    def rows(self) -> list[tuple[str, str, str]]:
+        """(question, points so far, state) for each question and the sum."""
+        rows = [
+            (name, f"{_short(self.fraction[name] * most)} of {most}", self.state[name])
+            for name, most in self.points.items()
+        ]
+        reached = sum(self.fraction[name] * most for name, most in self.points.items())
+        waiting = sum(most for name, most in self.points.items() if self.state[name] in (GPU, READ, ANSWERED))
+        return [
+            *rows,
+            ("sum", f"{_short(reached)} of {sum(self.points.values())}", f"{waiting} wait" if waiting else ""),
+        ]
+
+    def _known(self, question: str) -> None:
+        if question not in self.points:
+            raise UnknownName.of("question", question, self.points)
+
+    def __str__(self) -> str:
+        return "\n".join(f"{name:<10} {points:>12}  {state}" for name, points, state in self.rows())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in self.rows())
+        head = "<tr><th>question</th><th>points</th><th>state</th></tr>"
+        return f"<table><thead>{head}</thead><tbody>{body}</tbody></table>"
+
+
+def _short(points: float) -> str:
+    return f"{round(points, 1):g}"

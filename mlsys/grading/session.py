@@ -1,0 +1,213 @@
+"""One question in front of the judge: the student's process, the launcher, and what tests may ask of both.
+
+The two take turns in one slot; each is started afresh when it is needed again.
+"""
+
+import inspect
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from mlsys.grading.draws import Draws
+from mlsys.grading.kernel_source import KernelSource, kernel_source
+from mlsys.grading.program import MAX_LINES
+from mlsys.grading.slot.arena import Tampered, Tensor
+from mlsys.grading.slot.ending import QuestionOver
+from mlsys.grading.slot.question import Question
+from mlsys.grading.slot.slot import Slot
+from mlsys.grading.verdicts import GradingError, NeedsGpu, Suspicious
+from mlsys.grading.wire import decode, encode
+from mlsys.measure.timing import Pair
+
+STUDENT = "mlsys.grading.student_process:serve"
+LAUNCHER = "mlsys.grading.launcher:serve"
+FUNCTION = object()
+"""What `Session.value` returns for a function."""
+
+_A_STUDENT_MAY_CLAIM = ("wrong answer", "out of bounds", "not implemented", "error", "out of memory")
+"""Verdicts that another process may say of itself; none of them gives points."""
+
+_SIGNALS = {4: "illegal instruction", 6: "abort", 7: "bus error", 8: "arithmetic error", 11: "segmentation fault"}
+
+
+class StudentFailed(GradingError):
+    """Something of the student's failed over there; `lines` are the student's own lines on its way.
+
+    `own_words` says that message and lines come from the student's process, which can tell anything.
+    """
+
+    def __init__(self, verdict: str, message: str, lines: Sequence[str] = (), *, own_words: bool = False) -> None:
+        super().__init__(message)
+        self.verdict = verdict
+        self.lines = tuple(lines)
+        self.own_words = own_words
+
+
+@dataclass(frozen=True)
+class Program:
+    """What a question runs: trusted setup cells, and all cells of the student's process in order."""
+
+    setup: Sequence[Mapping[str, Any]]
+    cells: Sequence[Mapping[str, Any]]
+
+    def kernel(self, name: str) -> KernelSource:
+        """The checked source of a student's kernel."""
+        return kernel_source((cell["source"] for cell in self.cells if cell["kind"] in ("answer", "added")), name)
+
+
+class Session:
+    """Runs one question's requests in a slot; `device` is where kernels run there, "cpu" or "cuda"."""
+
+    def __init__(self, slot: Slot, program: Program, device: str) -> None:
+        self.program = program
+        self.device = device
+        self.guarded_calls: dict[str, tuple[tuple[Any, ...], dict[str, Any], Any]] = {}
+        self._slot = slot
+        self._deadline_s = time.monotonic() + slot.limits.wall_s  # for all processes of the question together
+        self._open: Question | None = None
+        self._entry = ""
+
+    def close(self) -> None:
+        """End whatever runs."""
+        if self._open:
+            self._open.close()
+            self._open = None
+
+    def run(self) -> None:
+        """Run the student's cells, unless they have run already.
+
+        Raises:
+            StudentFailed: they fail.
+        """
+        if self._open is None or self._entry != STUDENT:
+            self._start(STUDENT, {"run": self.program.cells, "noop": False, "device": self.device})
+
+    def value(self, name: str) -> Any:
+        """The plain value that the student's cells bind to `name`, or FUNCTION.
+
+        Raises:
+            StudentFailed: the cells do not bind the name, or to something that cannot pass.
+        """
+        self.run()
+        reply, arrays = self._ask({"get": name})
+        return FUNCTION if reply.get("kind") == "function" else decode(reply.get("value"), arrays, strided=False)
+
+    def call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], guarded: bool) -> Any:
+        """Call a function of the student's; the first guarded call is kept, to be replayed without its kernels."""
+        self.run()
+        result = self._call(name, args, kwargs, guarded)
+        if guarded:
+            self.guarded_calls.setdefault(name, (args, kwargs, result))
+        return result
+
+    def call_without_kernels(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The same call in a fresh process in which kernel launches do nothing."""
+        self._start(STUDENT, {"run": self.program.cells, "noop": True, "device": self.device})
+        try:
+            return self._call(name, args, kwargs, guarded=True)
+        finally:
+            self.close()
+
+    def launch(
+        self, name: str, launch: Callable[..., object], constants: Mapping[str, int], like: Any, inputs: Sequence[Any]
+    ) -> Any:
+        """Launch the student's kernel in the launcher, into an output like `like`, and return that."""
+        arrays: list[Tensor] = []
+        request = self._kernel_request(name, launch, constants, inputs, arrays)
+        request |= {"shape": list(like.shape), "dtype": str(like.dtype).removeprefix("torch.")}
+        reply, results = self._ask_launcher(request, arrays)
+        return decode(reply.get("value"), results, strided=False)
+
+    def race(
+        self,
+        name: str,
+        constants: Mapping[tuple[int, ...], Mapping[str, int]],
+        inputs: Callable[..., Any],
+        launch: Callable[..., object],
+        expected: Callable[..., Any],
+        dtype: str,
+        reference: tuple[Any, Callable[..., Mapping[str, int]]] | None,
+        capability: tuple[int, int],
+    ) -> Any:
+        """Time the student's kernel beside a reference in the launcher; see `mlsys.grading.speed`."""
+        from mlsys.grading.speed import Speed
+
+        self.program.kernel(name)  # refused on any machine
+        if self.device != "cuda":
+            raise NeedsGpu("graded without a CUDA GPU, so nothing was timed; these points wait for one.")
+        draws, pairs = Draws("speed"), {}
+        about: dict[str, Any] = {}
+        for shape, chosen in constants.items():
+            arrays: list[Tensor] = []
+            request = self._kernel_request(name, launch, chosen, inputs(draws, shape, dtype), arrays)
+            request |= {"race": True, "shape": list(shape), "dtype": dtype, "expected": expected.__name__}
+            request |= {"capability": list(capability), "reference": None}
+            if reference is not None:
+                source = kernel_source([inspect.getsource(reference[0].fn)], reference[0].__name__)
+                other = {"kernel": source.text, "name": source.name}
+                request["reference"] = [other, dict(reference[1](shape, dtype))]
+            about, _ = self._ask_launcher(request, arrays)
+            pairs[shape] = Pair(**about["pair"])
+        return Speed(about["device"], about["reference"], pairs)
+
+    def _kernel_request(
+        self,
+        name: str,
+        launch: Callable[..., object],
+        constants: Mapping[str, int],
+        inputs: Sequence[Any],
+        arrays: list[Tensor],
+    ) -> dict[str, Any]:
+        source = self.program.kernel(name)
+        about = {"kernel": source.text, "name": source.name, "launch": launch.__name__, "device": self.device}
+        return {**about, "constants": dict(constants), "inputs": encode(tuple(inputs), arrays)}
+
+    def _ask_launcher(self, request: dict[str, Any], arrays: Sequence[Tensor]) -> tuple[dict[str, Any], list[Tensor]]:
+        if self._open is None or self._entry != LAUNCHER:
+            self._start(LAUNCHER, {"setup": self.program.setup})
+        return self._ask(request, arrays)
+
+    def _call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], guarded: bool) -> Any:
+        arrays: list[Tensor] = []
+        encoded = {"args": encode(args, arrays), "kwargs": encode(kwargs, arrays)}
+        reply, results = self._ask({"call": name, "guarded": guarded, **encoded}, arrays)
+        return decode(reply.get("value"), results, strided=False)
+
+    def _start(self, entry: str, header: dict[str, Any]) -> None:
+        self.close()
+        self._open, self._entry = self._slot.open(entry), entry
+        self._ask(header)
+
+    def _ask(self, header: dict[str, Any], arrays: Sequence[Tensor] = ()) -> tuple[dict[str, Any], list[Tensor]]:
+        assert self._open is not None
+        try:
+            message = self._open.request(header, arrays, timeout_s=max(0.0, self._deadline_s - time.monotonic()))
+        except Tampered as error:
+            raise Suspicious(f"The process answered as no honest one does: {error}.") from None
+        except QuestionOver as error:
+            raise _ended(error, self._slot) from None
+        if "error" in message.header:
+            _raise(message.header["error"], own_words=self._entry == STUDENT)
+        return message.header, message.tensors
+
+
+def _ended(error: QuestionOver, slot: Slot) -> StudentFailed:
+    ending, limits = error.ending, slot.limits
+    if ending.kind == "timed out":
+        return StudentFailed("timed out", f"Stopped after {limits.cpu_s} s of computing or {limits.wall_s:g} s in all.")
+    if ending.kind == "out of memory":
+        return StudentFailed("out of memory", f"Stopped when it took more than {limits.memory_bytes >> 20:,} MiB.")
+    if ending.signal:
+        return StudentFailed("crashed", f"The process died: {_SIGNALS.get(ending.signal, f'signal {ending.signal}')}.")
+    return StudentFailed("crashed", "The process ended before its tests were done.")
+
+
+def _raise(error: object, own_words: bool) -> NoReturn:
+    """The failure that a process tells of itself, as far as it may be believed."""
+    match error:
+        case {"verdict": str(verdict), "message": str(message), "lines": list(lines), **rest} if not rest:
+            known = verdict if verdict in _A_STUDENT_MAY_CLAIM else "error"
+            kept = [line[:300] for line in lines[:MAX_LINES] if isinstance(line, str)]
+            raise StudentFailed(known, message, kept, own_words=own_words)
+    raise Suspicious("The process described its failure as no honest one does.")

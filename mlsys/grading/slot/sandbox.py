@@ -1,0 +1,163 @@
+"""The bubblewrap sandbox of a slot: which files it shows, and the user it runs as."""
+
+import glob
+import os
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+from mlsys.errors import UserError
+
+SITE = "/site"
+SCRATCH = "/scratch"
+
+# Started by root, slot i runs as user FIRST_SLOT_UID + i: a range that neither Debian nor systemd gives away, and that
+# containers with 65536 users have.
+FIRST_SLOT_UID = 60720
+
+_APPARMOR_SWITCH = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
+_GPU_DEVICES = ("/dev/nvidia[0-9]*", "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-caps")
+_GPU_FILES = ("/etc/ld.so.cache", "/etc/alternatives")  # to find libcuda and the C compiler that Triton calls
+
+# Forking a process with several threads leaves the child with locks that nobody opens: libraries get one thread each.
+_ENVIRONMENT = {
+    "PATH": "/usr/bin:/bin:/usr/sbin:/sbin",
+    "LANG": "C.UTF-8",
+    "USER": "student",
+    "HOME": SCRATCH,
+    "TMPDIR": SCRATCH,
+    "TRITON_CACHE_DIR": f"{SCRATCH}/triton",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+}
+
+
+class SandboxError(UserError):
+    """The sandbox cannot be built on this machine."""
+
+
+def sandbox_command(site: Path, *, index: int, gpu: bool, scratch_bytes: int, command: list[str]) -> list[str]:
+    """The command that runs another inside a sandbox.
+
+    Root becomes the slot's user first. A Python under root's home may be closed to that user, so root shows files in
+    an outer bubblewrap.
+
+    Args:
+        site: folder to import from besides the virtual environment; `/site` inside.
+        index: number of the slot.
+        gpu: show the NVIDIA devices.
+        scratch_bytes: size of the writable folder.
+        command: program and arguments.
+
+    Raises:
+        SandboxError: a program is missing, the site is closed to the slot's user, or Python's folder holds more than
+            Python.
+    """
+    bubblewrap = _program("bwrap", "bubblewrap")
+    files = {site.resolve(): Path(SITE)} | {folder: folder for folder in python_folders()}
+    if gpu:
+        files |= {path: path for path in map(Path, _GPU_FILES) if path.exists()}
+    outer: list[str] = []
+    if os.geteuid() == 0:
+        if site.stat().st_mode & 0o005 != 0o005:
+            raise SandboxError(f"{site} is closed to the slot's user; run: chmod -R go+rX {site}")
+        outer = [bubblewrap, *_file_flags(files), *_bind("--dev-bind", "/proc"), *_bind("--dev-bind", "/dev")]
+        outer += ["--dir", "/tmp", *_become(FIRST_SLOT_UID + index)]
+        files = {inside: inside for inside in files.values()}
+    flags = [*_namespace_flags(bubblewrap), *_environment_flags(gpu), *_file_flags(files)]
+    flags += ["--proc", "/proc", "--dev", "/dev"]
+    if gpu:
+        flags += [flag for device in _gpu_devices() for flag in _bind("--dev-bind", device)]
+    flags += ["--size", str(scratch_bytes), "--tmpfs", SCRATCH, "--remount-ro", "/dev", "--remount-ro", "/"]
+    return [*outer, bubblewrap, *flags, *command]
+
+
+def python_folders() -> list[Path]:
+    """The folders that this Python and its virtual environment are in, without those in /usr and in each other.
+
+    Raises:
+        SandboxError: one is / or a home.
+    """
+    installed = Path(sys.executable).resolve().parent.parent
+    folders = sorted({Path(sys.prefix), Path(sys.base_prefix), installed})
+    for folder in folders:
+        if folder in (Path("/"), Path.home()):
+            raise SandboxError(f"Python is in {folder}, and students would see all of it: use a virtual environment")
+    known = [Path("/usr"), *folders]
+    return [
+        folder for folder in folders if folder != known[0] and not any(parent in known for parent in folder.parents)
+    ]
+
+
+def explain(complaint: str) -> str:
+    """What bubblewrap said, and what to do about it where that is known."""
+    text = complaint.strip() or "it ended without a word"
+    if _APPARMOR_SWITCH.exists() and _APPARMOR_SWITCH.read_text().strip() == "1":
+        profile = f"abi <abi/4.0>,\nprofile bwrap {shutil.which('bwrap')} flags=(unconfined) {{\n  userns,\n}}\n"
+        return (
+            f"{text}\nAppArmor forbids user namespaces on this machine. Allow them for bubblewrap: write to "
+            f"/etc/apparmor.d/bwrap\n\n{profile}\nand run: sudo apparmor_parser -r /etc/apparmor.d/bwrap"
+        )
+    if "namespace" in text or "Operation not permitted" in text:
+        return f"{text}; allow user namespaces: in sysctl user.max_user_namespaces, or in the container's settings"
+    return text
+
+
+def _program(name: str, package: str) -> str:
+    path = shutil.which(name, path="/usr/bin:/bin:/usr/local/bin")
+    if path is None:
+        raise SandboxError(f"{name} is not installed; run: sudo apt-get install {package}")
+    return path
+
+
+def _file_flags(files: dict[Path, Path]) -> list[str]:
+    """Show /usr and `files` (outside to inside), read-only."""
+    flags = _bind("--ro-bind", "/usr")
+    for name in ("bin", "sbin", "lib", "lib32", "lib64"):
+        path = Path("/", name)
+        if path.is_symlink():
+            flags += ["--symlink", str(path.readlink()), str(path)]
+        elif path.exists():
+            flags += _bind("--ro-bind", str(path))
+    for outside, inside in files.items():
+        for parent in reversed(inside.parents[:-1]):  # bubblewrap's own would be closed to the slot's user
+            flags += ["--perms", "0755", "--dir", str(parent)]
+        flags += ["--ro-bind", str(outside), str(inside)]
+    return flags
+
+
+def _bind(how: str, path: str) -> list[str]:
+    return [how, path, path]
+
+
+def _become(user: int) -> list[str]:
+    return [_program("setpriv", "util-linux"), "--reuid", str(user), "--regid", str(user), "--clear-groups"]
+
+
+def _namespace_flags(bubblewrap: str) -> list[str]:
+    flags = ["--unshare-all", "--unshare-user", "--cap-add", "CAP_SYS_ADMIN", "--die-with-parent", "--new-session"]
+    # Known since 0.8; before that the system-call filter alone forbids further user namespaces.
+    if _knows(bubblewrap, "--disable-userns"):
+        flags += ["--disable-userns"]
+    return flags
+
+
+@cache
+def _knows(bubblewrap: str, flag: str) -> bool:
+    return flag in subprocess.run([bubblewrap, "--help"], capture_output=True, text=True, check=True).stdout
+
+
+def _environment_flags(gpu: bool) -> list[str]:
+    environment = dict(_ENVIRONMENT)
+    if not gpu:
+        environment["TRITON_INTERPRET"] = "1"
+    elif "LD_LIBRARY_PATH" in os.environ:  # some containers have libcuda outside the usual folders
+        environment["LD_LIBRARY_PATH"] = os.environ["LD_LIBRARY_PATH"]
+    return ["--clearenv", *(part for item in environment.items() for part in ("--setenv", *item))]
+
+
+def _gpu_devices() -> list[str]:
+    return [path for pattern in _GPU_DEVICES for path in glob.glob(pattern)]  # noqa: PTH207 - an absolute pattern

@@ -1,0 +1,198 @@
+"""The judge's side of a slot: one sandbox with a warm parent, in which one question runs at a time."""
+
+import contextlib
+import fcntl
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from mlsys.grading.slot.arena import Arena
+from mlsys.grading.slot.control import Control, ParentLost
+from mlsys.grading.slot.ending import LOST, Report
+from mlsys.grading.slot.limits import Limits
+from mlsys.grading.slot.question import Ends, Question
+from mlsys.grading.slot.sandbox import SITE, SandboxError, explain, sandbox_command
+
+_BOOT = f"import sys; sys.path.insert(0, {SITE!r}); from mlsys.grading.slot.warm_parent import main; main()"
+_WARM_UP = "mlsys.grading.slot.warm_up"
+_SET_PIPE_SIZE = 1031  # fcntl.F_SETPIPE_SZ, which not every Python has
+_READY = 0
+
+
+class Slot:
+    """A place where student code runs: one question at a time, each in a process and namespaces of its own.
+
+    Use a slot in the thread that made it: the sandbox ends with that thread.
+
+    Args:
+        site: folder to import from besides the virtual environment; it must hold `mlsys`, and nothing that students
+            must not read.
+        limits: of each question.
+        gpu: show the NVIDIA devices and compile kernels for them, instead of running Triton's interpreter.
+        index: number of the slot; slots that run side by side must differ in it.
+        preload: modules that the warm parent imports before the first question.
+
+    Raises:
+        SandboxError: bubblewrap is missing.
+    """
+
+    def __init__(
+        self,
+        site: Path,
+        limits: Limits | None = None,
+        *,
+        gpu: bool = False,
+        index: int = 0,
+        preload: Sequence[str] = (_WARM_UP,),
+    ) -> None:
+        self.limits = limits or Limits()
+        self.starts = 0
+        arguments = [json.dumps(asdict(self.limits)), "gpu" if gpu else "cpu", *preload]
+        python = [sys.executable, "-I", "-B", "-c", _BOOT, *arguments]
+        scratch_bytes = self.limits.scratch_bytes
+        self._command = sandbox_command(site, index=index, gpu=gpu, scratch_bytes=scratch_bytes, command=python)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._control: Control | None = None
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - what bubblewrap and the warm parent complain about
+        self._question: Question | None = None
+        self._number = _READY
+
+    def start(self) -> Control:
+        """Build the sandbox and wait until its warm parent is ready.
+
+        Raises:
+            SandboxError: it cannot be built, or is not ready in time.
+        """
+        self.stop()
+        outer, inner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with inner:
+            environment = {"PATH": os.defpath}
+            self._process = subprocess.Popen(
+                self._command,
+                stdin=inner.fileno(),
+                stdout=self._log,
+                stderr=self._log,
+                env=environment,
+                cwd="/",
+                process_group=0,
+            )
+        self._control = control = Control(outer)
+        self.starts += 1
+        try:
+            ready = control.hear({"ready"}, _READY, self.limits.start_s)
+        except ParentLost:
+            ready = None
+        if not ready:
+            self.stop()
+            raise SandboxError(f"the sandbox did not start: {explain(self._complaint())}")
+        return control
+
+    def open(self, entry: str) -> Question:
+        """Start a question: a fork of the warm parent in which a function serves requests.
+
+        Args:
+            entry: "module:function" of the site; the function is called with a `Channel`. The warm parent imports the
+                module, so it must hold no student code.
+
+        Raises:
+            ValueError: another question is open here, or the module cannot be imported.
+            SandboxError: the sandbox cannot be built, or ends at once.
+        """
+        if self._question and not self._question.ended:
+            raise ValueError("a question is open in this slot: close it first")
+        for _ in range(2):
+            control = self._control or self.start()
+            try:
+                self._question = self._open(entry, control)
+                return self._question
+            except ParentLost:
+                self.stop()
+        raise SandboxError(f"the sandbox ended when {entry} was opened: {explain(self._complaint())}")
+
+    def stop(self) -> None:
+        """End the sandbox and everything in it."""
+        if self._control:
+            self._control.close()
+            self._control = None
+        if self._process:
+            # The group: root's outer bubblewrap has given up the power to end the inner one, which is another user's.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+            self._process = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._question:
+            self._question.close()
+        self.stop()
+        self._log.close()
+
+    def _open(self, entry: str, control: Control) -> Question:
+        self._number += 1
+        number = self._number
+        with ExitStack() as ours, ExitStack() as theirs:
+            connection, inner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            ours.enter_context(connection)
+            theirs.enter_context(inner)
+            arena = Arena.create(self.limits.arena_bytes)
+            ours.callback(os.close, arena.descriptor)
+            arena_inner = arena.open_again()
+            theirs.callback(os.close, arena_inner)
+            output, output_inner = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+            ours.callback(os.close, output)
+            theirs.callback(os.close, output_inner)
+            fcntl.fcntl(output, _SET_PIPE_SIZE, self.limits.output_bytes)
+
+            control.tell({"open": number, "entry": entry}, [inner.fileno(), arena_inner, output_inner])
+            answer = control.hear({"opened", "refused"}, number, self.limits.open_s)
+            if answer is None:
+                raise ParentLost
+            if "refused" in answer:
+                raise ValueError(f"{entry} cannot be opened: {answer['why']}")
+            ends = Ends(connection, arena, output, ours.pop_all())
+        return Question(ends, self.limits, partial(self._wait_for_end, number), partial(self._kill, number))
+
+    def _wait_for_end(self, number: int, timeout_s: float) -> Report | None:
+        if self._control is None:
+            return LOST
+        try:
+            message = self._control.hear({"ended"}, number, timeout_s)
+        except ParentLost:
+            self.stop()
+            return LOST
+        return Report(**message["report"]) if message else None
+
+    def _kill(self, number: int) -> Report:
+        """Kill the question, or the whole slot if that is not confirmed in time."""
+        if self._control is None:
+            return LOST
+        try:
+            self._control.tell({"kill": number})
+        except ParentLost:
+            self.stop()
+            return LOST
+        report = self._wait_for_end(number, self.limits.kill_s)
+        if report is None:
+            self.stop()
+        return report or LOST
+
+    def _complaint(self) -> str:
+        self._log.seek(0)
+        return self._log.read().decode("utf-8", "replace")[-2000:]

@@ -1,0 +1,144 @@
+"""The process inside the sandbox that has imported torch and Triton and forks once per question.
+
+It runs no student code, and no process of a question can see it. The judge commands it over a socket on standard input:
+it opens and kills questions, watches their memory and reports their ends.
+"""
+
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import time
+import traceback
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from mlsys.grading.slot import linux
+from mlsys.grading.slot.ending import Report
+from mlsys.grading.slot.inside import STATUS, Descriptors, Setup, run_first_process
+from mlsys.grading.slot.limits import Limits
+from mlsys.grading.slot.seccomp import build_filter
+from mlsys.grading.slot.usage import Usage, memory_bytes, other_processes, usage
+
+_NAMESPACES = linux.NEW_PIDS | linux.NEW_MOUNTS | linux.NEW_IPC
+_COMMAND_BYTES = 64 * 1024
+_BUBBLEWRAP = 1  # its process id in here
+
+
+@dataclass
+class Running:
+    """The question that runs now: its number, its first process, and where that reports."""
+
+    number: int
+    process: int
+    handle: int
+    status: int
+    started_s: float
+    over_memory: bool = False
+    until_kill: Usage = field(default_factory=Usage)
+
+
+class WarmParent:
+    """Opens one question after the other for the judge."""
+
+    def __init__(self, judge: socket.socket, limits: Limits, gpu: bool) -> None:
+        self._judge = judge
+        self._limits = limits
+        self._gpu = gpu
+        self._filter = build_filter(gpu)
+        self._running: Running | None = None
+
+    def serve(self) -> None:
+        """Follow commands until the judge closes the socket; what still runs then ends with the sandbox."""
+        self._tell({"ready": 0})
+        while True:
+            question = self._running
+            watched = [self._judge.fileno(), *([question.handle] if question else [])]
+            ready, _, _ = select.select(watched, [], [], self._limits.watch_s if question else None)
+            if question and question.handle in ready:
+                self._report_end(question)
+            elif question:
+                self._watch_memory(question)
+            if self._judge.fileno() in ready and not self._follow_command():
+                return
+
+    def _follow_command(self) -> bool:
+        text, descriptors, _, _ = socket.recv_fds(self._judge, _COMMAND_BYTES, 3)
+        if not text:
+            return False
+        command = json.loads(text)
+        if "open" in command:
+            self._open(command["open"], command["entry"], descriptors)
+        elif self._running and self._running.number == command["kill"]:
+            self._kill(self._running)
+        return True
+
+    def _open(self, number: int, entry: str, descriptors: list[int]) -> None:
+        try:
+            importlib.import_module(entry.partition(":")[0])  # once here, instead of in every question
+        except Exception:
+            self._tell({"refused": number, "why": traceback.format_exc()})
+        else:
+            self._start(number, Setup(entry, self._limits, self._filter, execute_in_scratch=self._gpu), descriptors)
+            self._tell({"opened": number})
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+    def _start(self, number: int, setup: Setup, descriptors: list[int]) -> None:
+        threads = len(list(Path("/proc/self/task").iterdir()))
+        if threads != 1:
+            raise RuntimeError(f"{threads} threads at a fork: the child would wait for their locks for ever")
+        status, status_end = os.pipe()
+        process = linux.fork_into_namespaces(_NAMESPACES)
+        if process == 0:
+            connection, arena, output = descriptors
+            run_first_process(setup, Descriptors(connection, arena, output, status_end))
+        os.close(status_end)
+        self._running = Running(number, process, os.pidfd_open(process), status, time.monotonic())
+
+    def _watch_memory(self, question: Running) -> None:
+        limit_bytes = self._limits.memory_bytes
+        if not question.over_memory and memory_bytes(self._processes(question), limit_bytes) > limit_bytes:
+            question.over_memory = True
+            self._kill(question)
+
+    def _kill(self, question: Running) -> None:
+        question.until_kill = usage(self._processes(question))
+        os.kill(question.process, signal.SIGKILL)
+
+    def _processes(self, question: Running) -> list[Path]:
+        return other_processes({_BUBBLEWRAP, os.getpid(), question.process})
+
+    def _report_end(self, question: Running) -> None:
+        _, _, used = os.wait4(question.process, 0)
+        wall_s = time.monotonic() - question.started_s
+        status = os.read(question.status, STATUS.size)
+        os.close(question.status)
+        os.close(question.handle)
+        self._running = None
+        report = Report(
+            wait_status=STATUS.unpack(status)[0] if status else None,
+            over_memory=question.over_memory,
+            cpu_s=used.ru_utime + used.ru_stime + question.until_kill.cpu_s,
+            wall_s=wall_s,
+            peak_rss_bytes=max(used.ru_maxrss * 1024, question.until_kill.peak_rss_bytes),
+        )
+        self._tell({"ended": question.number, "report": asdict(report)})
+
+    def _tell(self, message: dict[str, object]) -> None:
+        self._judge.send(json.dumps(message).encode())
+
+
+def main() -> None:
+    """Import what questions will need, then serve; arguments: limits as JSON, "gpu" or "cpu", modules to import."""
+    limits, device, *preload = sys.argv[1:]
+    for module in preload:
+        importlib.import_module(module)
+    gc.collect()
+    gc.freeze()  # a collection in a child would write to, and so copy, every page that holds an object
+    linux.use_huge_pages()
+    WarmParent(socket.socket(fileno=0), Limits(**json.loads(limits)), device == "gpu").serve()

@@ -1,0 +1,30 @@
+"""Imports and a first kernel, made once in the warm parent so that no question pays for them.
+
+Triton's interpreter loads and compiles parts of itself on its first call: 33 ms without this, 9 ms with it.
+"""
+
+import os
+
+import numpy  # noqa: F401
+import torch
+import triton
+import triton.language as tl
+
+torch.set_num_threads(1)
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def warm_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]  # noqa: D103
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = offsets < n
+    x = tl.load(x_ptr + offsets, mask=inside, other=0.0)
+    square = tl.reshape(x, (16, 16))
+    total = tl.sum(tl.dot(square, tl.trans(square), input_precision="ieee"), axis=1)
+    tl.store(y_ptr + offsets, tl.where(x > 0, tl.exp(x), x) + tl.max(total, axis=0), mask=inside)
+
+
+torch.testing.assert_close(
+    torch.ones(1), torch.ones(1)
+)  # students test with it; its first call imports 0.3 s of modules
+if os.environ.get("TRITON_INTERPRET") == "1":
+    warm_kernel[(2,)](torch.ones(300), torch.empty(300), 300, BLOCK=256)

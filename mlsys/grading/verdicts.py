@@ -1,0 +1,151 @@
+"""The verdicts a question can get, what each means to the student, and the exceptions that lead to them."""
+
+from dataclasses import dataclass
+
+from mlsys.errors import InvalidValue, UnknownName
+
+TAUGHT = {
+    "passed": "All tests pass, the hidden ones too. Nothing is left to do here.",
+    "wrong answer": "The code runs and its result is wrong: find the first wrong element in the message, work out by "
+    "hand which program should have written it, and compare its indices and masks.",
+    "out of bounds": "The kernel wrote outside its result or changed an input: mask every store in every dimension, "
+    "and check the strides in the address.",
+    "not implemented": "The answer still raises NotImplementedError: write it, or leave it and take the rest.",
+    "error": "Python or Triton stopped with an exception: the last line says what, the first line that is yours says "
+    "where.",
+    "crashed": "The process died, which a wild address does: mask every load and store, check strides and the grid.",
+    "timed out": "It did not finish in time: look for a loop whose counter does not move or never meets its bound, and "
+    "for a grid that is far too large.",
+    "out of memory": "It asked for more memory than there is: allocate the result and nothing else of its size.",
+    "not a kernel": "The work is not done in a Triton kernel: a library routine or host code stands in its place.",
+    "slow": "The result is right and slower than full points ask for: change one tile size at a time and measure.",
+    "suspicious": "The result was right or fast in a way that honest work is not; a person will look at it.",
+    "needs review": "A person reads and marks this answer.",
+    "needs gpu": "This question is measured on a GPU and waits until it is graded on one; nothing is lost.",
+}
+"""What each verdict means and what to do next, in one sentence or two."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How one question of one submission came out.
+
+    Attributes:
+        name: one of `TAUGHT`.
+        fraction: part of the points, 0 to 1. "passed" is always 1; only "slow" lies between.
+        message: what happened, for the student.
+        detail: more for whoever looks closer, such as a traceback or timings.
+    """
+
+    name: str
+    fraction: float = 0.0
+    message: str = ""
+    detail: str = ""
+
+    def __post_init__(self) -> None:
+        if self.name not in TAUGHT:
+            raise UnknownName.of("verdict", self.name, TAUGHT)
+        allowed = {"passed": self.fraction == 1, "slow": 0 <= self.fraction < 1}.get(self.name, self.fraction == 0)
+        if not allowed:
+            raise InvalidValue(f"verdict {self.name!r} cannot give {self.fraction} of the points")
+
+    @property
+    def taught(self) -> str:
+        """What the verdict means and what to do next."""
+        return TAUGHT[self.name]
+
+    @classmethod
+    def passed(cls, message: str = "") -> "Verdict":
+        """The verdict of a question whose tests all passed."""
+        return cls("passed", 1.0, message)
+
+    @classmethod
+    def of(cls, error: BaseException) -> "Verdict":
+        """The verdict for an exception that ended a question's solution or tests.
+
+        >>> Verdict.of(NotImplementedError("write schedule")).name
+        'not implemented'
+        >>> Verdict.of(AssertionError("3 is not 4")).name
+        'wrong answer'
+        """
+        return cls(_name_of(error), message=_message_of(error))
+
+
+class GradingError(Exception):
+    """An exception that says its verdict; in a notebook its message stands alone, without a traceback."""
+
+    verdict = "error"
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"{self.verdict.upper()}: {self}"]
+
+
+class WrongAnswer(GradingError, AssertionError):
+    """A result that is not what was asked for."""
+
+    verdict = "wrong answer"
+
+
+class OutOfBounds(GradingError, AssertionError):
+    """A write outside the result, or into an input."""
+
+    verdict = "out of bounds"
+
+
+class NotImplementedYet(GradingError, NotImplementedError):
+    """An answer that is still to be written."""
+
+    verdict = "not implemented"
+
+
+class NotAKernel(GradingError):
+    """Work that is not done in a Triton kernel."""
+
+    verdict = "not a kernel"
+
+
+class Suspicious(GradingError):
+    """A result that honest work does not give."""
+
+    verdict = "suspicious"
+
+
+class NeedsReview(GradingError):
+    """An answer that a person marks."""
+
+    verdict = "needs review"
+
+
+class NeedsGpu(GradingError):
+    """A question that this machine cannot measure."""
+
+    verdict = "needs gpu"
+
+
+def _name_of(error: BaseException) -> str:
+    for cause in _chain(error):
+        if isinstance(cause, GradingError):
+            return cause.verdict
+        if isinstance(cause, MemoryError) or type(cause).__name__ == "OutOfMemoryError":  # torch's has no builtin base
+            return "out of memory"
+        if "illegal memory access" in str(cause):  # how CUDA words a wild address; the process can do no more GPU work
+            return "crashed"
+        if isinstance(cause, NotImplementedError):
+            return "not implemented"
+        if isinstance(cause, TimeoutError):
+            return "timed out"
+    return "wrong answer" if isinstance(error, AssertionError) else "error"
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    """The exception and those that it was raised from: Triton's interpreter wraps the student's own."""
+    chain = [error]
+    while chain[-1].__cause__ is not None and chain[-1].__cause__ not in chain:
+        chain.append(chain[-1].__cause__)
+    return chain
+
+
+def _message_of(error: BaseException) -> str:
+    cause = _chain(error)[-1]
+    text = str(cause)
+    return text if isinstance(cause, GradingError) else f"{type(cause).__name__}: {text}".rstrip(": ")

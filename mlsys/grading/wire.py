@@ -1,0 +1,127 @@
+"""Values that cross between the judge and a student's process: tensors with their strides, and plain values.
+
+A value becomes something that JSON can say, and a list of arrays beside it. Nothing is pickled, and whatever is not
+listed here does not cross.
+"""
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mlsys.grading.slot.arena import Tampered, Tensor
+
+if TYPE_CHECKING:
+    import torch
+
+MOST_ITEMS = 10_000
+"""Items of all lists and dicts of one value together."""
+
+_PLAIN = (bool, int, str, type(None))
+
+
+class NotSendable(TypeError):
+    """A value that a test and a student's function cannot exchange."""
+
+
+def encode(value: object, arrays: list[Tensor]) -> Any:
+    """`value` as JSON; its tensors are appended to `arrays`.
+
+    Raises:
+        NotSendable: for anything but tensors, numbers, strings, None, tuples, lists and dicts of these.
+    """
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        return _encode_tensor(value, arrays)
+    if type(value) in _PLAIN:
+        return value
+    if type(value) is float:
+        return value if math.isfinite(value) else {"float": repr(value)}
+    if type(value) in (tuple, list):
+        kind = "tuple" if type(value) is tuple else "list"
+        return {kind: [encode(item, arrays) for item in value]}  # type: ignore[attr-defined]
+    if type(value) is dict:
+        return {"dict": [[encode(k, arrays), encode(v, arrays)] for k, v in value.items()]}
+    raise NotSendable(f"a {type(value).__name__} cannot pass; use tensors, numbers, strings, tuples, lists and dicts")
+
+
+def decode(value: object, arrays: list[Tensor], device: str = "cpu", *, strided: bool = True) -> Any:
+    """The value that `encode` made.
+
+    Args:
+        value: what came as JSON.
+        arrays: what came beside it.
+        device: where its tensors go.
+        strided: give tensors the strides they had. A judge does not, for wide strides take memory.
+
+    Raises:
+        Tampered: it is none.
+    """
+    budget = [MOST_ITEMS]
+
+    def read(value: object) -> Any:
+        budget[0] -= 1
+        if budget[0] < 0:
+            raise Tampered(f"a value of more than {MOST_ITEMS} items")
+        match value:
+            case None | bool() | int() | float() | str():
+                return value
+            case {"float": ("inf" | "-inf" | "nan") as text, **rest} if not rest:
+                return float(text)
+            case {"tuple": list(items), **rest} if not rest:
+                return tuple(read(item) for item in items)
+            case {"list": list(items), **rest} if not rest:
+                return [read(item) for item in items]
+            case {"dict": list(items), **rest} if not rest and all(type(i) is list and len(i) == 2 for i in items):
+                pairs = [(read(key), read(item)) for key, item in items]
+                if not all(type(key) in (*_PLAIN, float) for key, _ in pairs):
+                    raise Tampered("a dict whose keys are not plain")
+                return dict(pairs)
+            case {"tensor": int(index), "dtype": str(dtype), "strides": list(strides), **rest} if not rest:
+                if type(index) is int and 0 <= index < len(arrays):
+                    return _decode_tensor(arrays[index], dtype, strides if strided else [], device)
+        raise Tampered(f"not a value: {str(value)[:100]}")
+
+    return read(value)
+
+
+def _encode_tensor(value: "torch.Tensor", arrays: list[Tensor]) -> Any:
+    """A tensor's elements in row order, and the strides it had; a subclass is sent as what it holds."""
+    import torch
+
+    if value.layout != torch.strided or value.is_complex() or value.is_quantized or value.is_meta:
+        raise NotSendable(f"a tensor of {value.dtype}, {value.layout}, on device {value.device} cannot pass")
+    plain = value.detach().as_subclass(torch.Tensor)
+    dtype = str(plain.dtype).removeprefix("torch.")
+    strides = list(plain.stride())
+    plain = plain.resolve_neg().cpu().contiguous()
+    bits = plain.view(torch.uint16) if dtype == "bfloat16" else plain
+    arrays.append(bits.numpy())
+    return {"tensor": len(arrays) - 1, "dtype": dtype, "strides": strides}
+
+
+def _decode_tensor(array: Tensor, dtype: str, strides: list[object], device: str) -> "torch.Tensor":
+    """The tensor in memory of its own, with the strides it had where these do not overlap."""
+    import torch
+
+    flat = torch.from_numpy(array)
+    if dtype == "bfloat16" and array.dtype == np.uint16:
+        flat = flat.view(torch.bfloat16)
+    if str(flat.dtype).removeprefix("torch.") != dtype:
+        raise Tampered(f"a tensor that says {dtype} and holds {flat.dtype}")
+    flat = flat.to(device)
+    steps = [step for step in strides if type(step) is int and step >= 0]
+    if len(steps) != flat.dim() or not _gives_each_a_place(flat.shape, steps, flat.numel()):
+        return flat
+    return torch.empty_strided(tuple(flat.shape), steps, dtype=flat.dtype, device=device).copy_(flat)
+
+
+def _gives_each_a_place(shape: tuple[int, ...], strides: list[int], elements: int) -> bool:
+    """Whether no two elements share a place, and little room is wasted between them."""
+    reach = 1
+    for step, size in sorted((step, size) for step, size in zip(strides, shape, strict=True) if size > 1):
+        if step < reach:
+            return False
+        reach = step * size
+    return reach <= 64 * max(elements, 1)

@@ -1,0 +1,212 @@
+"""Growth laws: Moore, Huang, the demand of models, the memory wall, and the S-curves of technologies.
+
+>>> from mlsys import growth
+>>> growth.moore(10), round(growth.huang(1), 2)
+(32.0, 2.0)
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from mlsys.errors import InvalidValue, UnknownName
+from mlsys.sourced import Sourced, load_toml, sourced
+from mlsys.units import Quantity, ureg
+
+
+@dataclass(frozen=True)
+class GrowthLaw:
+    """Something that grows by a constant factor in every period.
+
+    Attributes:
+        name: its key in `data/growth.toml`.
+        factor: growth in one period, with its source.
+        period: the period, with its source.
+    """
+
+    name: str
+    factor: Sourced
+    period: Sourced
+
+    def after(self, years: float) -> float:
+        """Growth over a number of years (negative: back in time): factor^(years / period).
+
+        >>> round(law("compute").after(20))
+        59049
+        """
+        return float(self.factor.value.m_as("dimensionless") ** (years / self.period.value.m_as("year")))
+
+    @property
+    def per_year(self) -> float:
+        """Growth in one year."""
+        return self.after(1)
+
+    @property
+    def doubling_time(self) -> Quantity:
+        """Time in which it doubles, in months."""
+        return doubling_time(self.per_year)
+
+
+@cache
+def laws() -> dict[str, GrowthLaw]:
+    """All laws by name.
+
+    >>> sorted(laws())
+    ['compute', 'demand', 'demand-2018', 'huang', 'interconnect-bandwidth', 'memory-bandwidth', 'moore']
+    """
+    return {
+        name: GrowthLaw(name, *(sourced(entry[key], f"growth.toml {name} {key}") for key in ("factor", "period")))
+        for name, entry in load_toml("growth.toml").items()
+    }
+
+
+def law(name: str) -> GrowthLaw:
+    """The law with this name.
+
+    Raises:
+        UnknownName: with the nearest name and all of them.
+
+    >>> round(law("demand-2018").per_year, 1)
+    11.5
+    """
+    if name not in laws():
+        raise UnknownName.of("growth law", name, laws())
+    return laws()[name]
+
+
+def moore(years: float) -> float:
+    """Growth of transistors on a chip: 2 every two years.
+
+    Source: Moore, Progress in Digital Integrated Electronics, IEDM 1975.
+
+    >>> moore(4)
+    4.0
+    """
+    return law("moore").after(years)
+
+
+def huang(years: float) -> float:
+    """Growth of one GPU's inference rate: 1000 in ten years, narrower number formats and sparsity included.
+
+    Source: Dally, Hardware for Deep Learning, Hot Chips 2023.
+
+    >>> round(huang(10))
+    1000
+    """
+    return law("huang").after(years)
+
+
+def model_demand(years: float, since_2010: bool = True) -> float:
+    """Growth of the computing that training takes: 4.6 a year since 2010, or the steeper trend seen in 2012-2018.
+
+    Source: Epoch AI (2024); Amodei and Hernandez, AI and Compute, OpenAI 2018 (doubling in 3.4 months).
+
+    Args:
+        years: number of years.
+        since_2010: the fit to notable models since 2010 instead of that to the largest runs of 2012-2018.
+
+    >>> round(model_demand(2), 1), round(model_demand(1, since_2010=False), 1)
+    (21.2, 11.5)
+    """
+    return law("demand" if since_2010 else "demand-2018").after(years)
+
+
+def wall_gap(years: float, resource: str = "memory-bandwidth") -> float:
+    """How far computing outgrows a resource: growth of peak FLOP/s over growth of that bandwidth.
+
+    Source: Gholami et al., AI and Memory Wall, IEEE Micro 2024.
+
+    Args:
+        years: number of years.
+        resource: "memory-bandwidth" or "interconnect-bandwidth".
+
+    Raises:
+        UnknownName: if there is no law of that name.
+
+    >>> round(wall_gap(2), 3)
+    1.875
+    """
+    return law("compute").after(years) / law(resource).after(years)
+
+
+def growth_per_year(factor: float, years: float) -> float:
+    """Yearly growth behind a total: factor^(1 / years).
+
+    Raises:
+        InvalidValue: if factor or years are not positive.
+
+    >>> round(growth_per_year(250, 10), 2)
+    1.74
+    """
+    if not (factor > 0 and years > 0):
+        raise InvalidValue(f"factor is {factor!r}, years is {years!r}: both must be more than 0")
+    return float(factor ** (1 / years))
+
+
+def doubling_time(per_year: float) -> Quantity:
+    """Months to double at a yearly growth: 12 log 2 / log(per_year).
+
+    Raises:
+        InvalidValue: if nothing grows (per_year of 1 or less).
+
+    >>> round(doubling_time(1.74), 1)
+    <Quantity(15.0, 'month')>
+    """
+    if not per_year > 1:
+        raise InvalidValue(f"per_year is {per_year!r}: only growth above 1 a year ever doubles")
+    return ureg.Quantity(12 * math.log(2) / math.log(per_year), "month")
+
+
+def fit_growth(years: Sequence[float], values: Sequence[float]) -> float:
+    """Yearly growth of a table: least squares of log(value) against the year.
+
+    Args:
+        years: two or more different years.
+        values: a positive value for each.
+
+    Raises:
+        InvalidValue: if the table is too short, ragged, or not positive.
+
+    >>> round(fit_growth([2012, 2014, 2016], [1, 4, 16]), 9)
+    2.0
+    """
+    if len(years) != len(values) or len(set(years)) < 2:
+        raise InvalidValue(f"{len(years)} years and {len(values)} values: give one value for each of two or more years")
+    if min(values) <= 0:
+        raise InvalidValue(f"{min(values)} cannot grow exponentially: values must be more than 0")
+    logs = [math.log(value) for value in values]
+    mean_year, mean_log = sum(years) / len(years), sum(logs) / len(logs)
+    above = sum((year - mean_year) * (log - mean_log) for year, log in zip(years, logs, strict=True))
+    return math.exp(above / sum((year - mean_year) ** 2 for year in years))
+
+
+@dataclass(frozen=True)
+class SCurve:
+    """A technology that takes off and saturates: ceiling / (1 + exp(-rate (year - midpoint))).
+
+    Attributes:
+        ceiling: value that it approaches.
+        rate: steepness, per year.
+        midpoint: year in which it reaches half of the ceiling.
+
+    >>> SCurve(ceiling=100, rate=0.25, midpoint=2000).at(2000)
+    50.0
+    """
+
+    ceiling: float
+    rate: float
+    midpoint: float
+
+    def at(self, year: float) -> float:
+        """The value in a year."""
+        x = self.rate * (year - self.midpoint)
+        decay = math.exp(-abs(x))  # never overflows, on either side of the midpoint
+        return self.ceiling * (1 if x >= 0 else decay) / (1 + decay)
+
+
+GENERAL_PURPOSE = SCurve(ceiling=100, rate=0.25, midpoint=2000)
+"""Schematic curve of general-purpose processors: chosen to be drawn, fitted to no data."""
+
+DOMAIN_SPECIFIC = SCurve(ceiling=10_000, rate=0.35, midpoint=2022)
+"""Schematic curve of domain-specific processors: chosen to be drawn, fitted to no data."""

@@ -1,0 +1,92 @@
+"""What the device at hand is: a CUDA GPU if torch sees one, else the CPU."""
+
+import os
+import platform
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device and what decides which code runs on it.
+
+    `kind` is "gpu" or "cpu"; `capability` is CUDA's compute capability, such as (7, 5) for a T4, and None on a CPU.
+    `cache_bytes` is the L2 of a GPU; `cuda` is the version that torch was built with. A CPU has 0 and "" there.
+    """
+
+    kind: str
+    name: str
+    capability: tuple[int, int] | None = None
+    memory_bytes: int = 0
+    driver: str = ""
+    multiprocessors: int = 0
+    cache_bytes: int = 0
+    cuda: str = ""
+
+    @property
+    def has_bf16(self) -> bool:
+        """Whether bf16 arithmetic is native: Ampere (8.0) and later; Triton's interpreter gets it wrong on a CPU."""
+        return self.capability is not None and self.capability >= (8, 0)
+
+    @property
+    def has_triton_tensor_cores(self) -> bool:
+        """Whether Triton reaches the tensor cores: since 3.3 it emits no such code before Ampere (8.0)."""
+        return self.capability is not None and self.capability >= (8, 0)
+
+
+def torch_sees_gpu() -> bool:
+    """Whether torch is installed and finds a CUDA GPU."""
+    if find_spec("torch") is None:
+        return False
+    import torch
+
+    return torch.cuda.is_available()
+
+
+def detect_device() -> Device:
+    """The GPU that torch would use, else the CPU."""
+    return gpu_device() if torch_sees_gpu() else cpu_device()
+
+
+def gpu_device() -> Device:
+    """Facts of the current CUDA GPU; call it only where `torch_sees_gpu()`."""
+    import torch
+
+    properties = torch.cuda.get_device_properties(torch.cuda.current_device())
+    return Device(
+        kind="gpu",
+        name=properties.name,
+        capability=(properties.major, properties.minor),
+        memory_bytes=properties.total_memory,
+        driver=driver_version(),
+        multiprocessors=properties.multi_processor_count,
+        cache_bytes=properties.L2_cache_size,
+        cuda=torch.version.cuda or "",
+    )
+
+
+def cpu_device() -> Device:
+    """Facts of the CPU: its model name as the kernel gives it, and the machine's memory."""
+    return Device(
+        kind="cpu",
+        name=f"{cpu_model()}, {os.cpu_count()} cores",
+        memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+    )
+
+
+def cpu_model() -> str:
+    """The processor's model name; Linux lists it in /proc/cpuinfo, other systems through `platform`."""
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def driver_version() -> str:
+    """The NVIDIA kernel driver's version, or "" where the kernel does not show it."""
+    version_file = Path("/proc/driver/nvidia/version")
+    if not version_file.exists():
+        return ""
+    words = version_file.read_text().splitlines()[0].split()
+    return next((word for word in words if word.count(".") >= 1 and word[0].isdigit()), "")

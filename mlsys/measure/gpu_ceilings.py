@@ -1,0 +1,171 @@
+"""Ceilings of a GPU, through torch and the vendor's libraries under it, on random normal data.
+
+Random, because products of zeros switch fewer transistors and run faster than real ones.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from importlib.util import find_spec
+
+import torch
+
+from mlsys.errors import UnknownName
+from mlsys.measure.device import Device
+from mlsys.measure.timing import time_kernel
+from mlsys.units import Quantity, ureg
+
+ARRAY_BYTES = 2**30
+"""Bytes of each array: many times the L2 of any GPU."""
+
+MATMUL_SIZES = (2048, 4096, 8192)
+"""The rate is the best of these: large products may run into the power limit, small ones do not fill the chip."""
+
+CACHED_PARTS = (0.25, 0.4, 0.55)
+"""Parts of the L2 that source and target fill together; the rate is the best of these."""
+
+LINK_BYTES = 2**28
+PRECISIONS = {"fp32": torch.float32, "tf32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+
+MIXES: dict[str, tuple[int, Callable[[torch.Tensor, torch.Tensor, torch.Tensor], object]]] = {
+    "read": (1, lambda a, b, c: a.sum()),
+    "copy": (2, lambda a, b, c: c.copy_(a)),
+    "add": (3, lambda a, b, c: torch.add(a, b, out=c)),
+    "fill": (1, lambda a, b, c: c.fill_(1)),
+}
+"""For each mix: how many arrays cross the memory interface, and the call that makes them do so."""
+
+
+def bandwidths(device: Device, budget_s: float) -> dict[str, Quantity]:
+    """Bytes read plus bytes written per second, for arrays far larger than the L2; and "cached copy", inside it."""
+    a, b, c = (torch.randn(ARRAY_BYTES // 4, device="cuda") for _ in range(3))
+    rates = {}
+    for mix, (arrays, call) in MIXES.items():
+        timing = time_kernel(partial(call, a, b, c), on_gpu=True, budget_s=budget_s)
+        rates[mix] = _rate(arrays * ARRAY_BYTES, timing.median_s)
+    for part in CACHED_PARTS:
+        source, target = (x[: int(part * device.cache_bytes) // (2 * 4)] for x in (a, c))
+        timing = time_kernel(partial(scaled_copy, source, target), on_gpu=True, graph=True, budget_s=budget_s)
+        rate = _rate(2 * source.nbytes, timing.median_s)
+        rates["cached copy"] = max(rate, rates.get("cached copy", rate))
+    return rates
+
+
+def scaled_copy(source: torch.Tensor, target: torch.Tensor) -> None:
+    """STREAM's "scale": one read and one write like a copy, but a kernel, where a plain copy in a graph is none."""
+    torch.mul(source, 2, out=target)
+
+
+def matmul_rates(device: Device, budget_s: float) -> dict[str, Quantity]:
+    """FLOP/s of the vendor library's square matrix products, `2 n^3 / time`, the best of `MATMUL_SIZES`."""
+    rates = {}
+    for precision in precisions_of(device):
+        times = {
+            size: time_kernel(product(precision, size, size, size), on_gpu=True, budget_s=budget_s / len(MATMUL_SIZES))
+            for size in MATMUL_SIZES
+        }
+        best = max(2 * size**3 / timing.median_s for size, timing in times.items())
+        rates[precision] = ureg.Quantity(best / 1e12, "TFLOP/s")
+    return rates
+
+
+def precisions_of(device: Device) -> tuple[str, ...]:
+    """The precisions that the device multiplies natively: tf32 and bf16 from Ampere (8.0) on, fp8 from Ada (8.9) on."""
+    capability = device.capability or (0, 0)
+    return (
+        "fp32",
+        "fp16",
+        *(("tf32", "bf16") if capability >= (8, 0) else ()),
+        *(("fp8",) if capability >= (8, 9) else ()),
+    )
+
+
+def product(precision: str, m: int, n: int, k: int, device: str = "cuda") -> Callable[[], torch.Tensor]:
+    """A matrix product of random normal matrices, to be called; "fp8" is e4m3 with one scale per matrix, into bf16.
+
+    Raises:
+        UnknownName: if torch has no such product.
+    """
+    if precision == "fp8":
+        a, b = (torch.randn(rows, k, device=device).to(torch.float8_e4m3fn) for rows in (m, n))
+        one = torch.ones((), device=device)
+        return lambda: torch._scaled_mm(
+            a, b.t(), scale_a=one, scale_b=one, out_dtype=torch.bfloat16, use_fast_accum=device == "cuda"
+        )
+    if precision not in PRECISIONS:
+        raise UnknownName.of("precision of a matrix product", precision, [*PRECISIONS, "fp8"])
+    dtype = PRECISIONS[precision]
+    left, right = (torch.randn(shape, device=device).to(dtype) for shape in ((m, k), (k, n)))
+    out = torch.empty(m, n, device=device, dtype=dtype)
+
+    def run() -> torch.Tensor:
+        with tf32(precision == "tf32"):
+            return torch.matmul(left, right, out=out)
+
+    return run
+
+
+@contextmanager
+def tf32(allowed: bool) -> Iterator[None]:
+    """Whether float32 products may run as tf32, for the time of a `with` block."""
+    before = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = allowed
+    try:
+        yield
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = before
+
+
+def fma_rates(device: Device, budget_s: float) -> dict[str, Quantity]:
+    """FLOP/s of the vector units on chains of float32 multiply-adds; empty where Triton is not installed."""
+    if find_spec("triton") is None:
+        return {}
+    from mlsys.measure import triton_kernels
+
+    programs = 16 * device.multiprocessors
+    out = torch.empty(programs * triton_kernels.FMA_CHAINS, device="cuda")
+    timing = time_kernel(lambda: triton_kernels.fma(out, 2048), on_gpu=True, budget_s=budget_s)
+    return {"fp32": ureg.Quantity(2 * 2048 * out.numel() / timing.median_s / 1e12, "TFLOP/s")}
+
+
+def launch_latencies(budget_s: float) -> dict[str, Quantity]:
+    """Time per launch of torch's smallest kernel; "launch and wait" reads the host's clock."""
+    one = torch.zeros(1, device="cuda")
+
+    def wait() -> None:
+        one.fill_(1)
+        torch.cuda.synchronize()
+
+    times = {
+        "back to back": time_kernel(lambda: one.fill_(1), on_gpu=True, budget_s=budget_s),
+        "graph": time_kernel(lambda: one.fill_(1), on_gpu=True, graph=True, budget_s=budget_s),
+        "launch and wait": time_kernel(wait, on_gpu=False, budget_s=budget_s),
+    }
+    return {name: ureg.Quantity(timing.median_s * 1e6, "us") for name, timing in times.items()}
+
+
+def host_link_rates(budget_s: float) -> dict[str, Quantity]:
+    """Bytes per second between host and GPU, both ways, from pinned and from pageable host memory."""
+    return {
+        name: _rate(LINK_BYTES, time_kernel(copy, on_gpu=True, budget_s=budget_s).median_s)
+        for name, copy in host_copies(LINK_BYTES).items()
+    }
+
+
+def host_copies(bytes_moved: int, device: str = "cuda") -> dict[str, Callable[[], object]]:
+    """The four copies between host and device, to be called.
+
+    The driver copies pageable memory through a pinned buffer of its own, and the host waits for it.
+    """
+    on_gpu = device == "cuda"
+    there = torch.ones(bytes_moved, dtype=torch.int8, device=device)
+    copies: dict[str, Callable[[], object]] = {}
+    for kind, pinned in (("pinned", on_gpu), ("pageable", False)):
+        here = torch.ones(bytes_moved, dtype=torch.int8, pin_memory=pinned)
+        copies[f"{kind} to device"] = partial(there.copy_, here, non_blocking=pinned)
+        copies[f"{kind} to host"] = partial(here.copy_, there, non_blocking=pinned)
+    return copies
+
+
+def _rate(bytes_moved: int, seconds: float) -> Quantity:
+    return ureg.Quantity(bytes_moved / seconds / 1e9, "GB/s")

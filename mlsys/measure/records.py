@@ -1,0 +1,196 @@
+"""Benchmark records: what was measured on which device with which versions, one JSON file per device.
+
+`mlsys bench` writes them to `labs/results/`, chapters draw from them, and nothing else makes one.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mlsys.errors import UnknownName, UserError
+
+RESULTS_FOLDER = Path("labs/results")
+SUITES = ("lab", "book")
+RATE_UNITS = ("TFLOP/s", "GB/s")
+HEADROOM = 1.1
+"""How far a rate may lie above its measured ceiling; both scatter, and beyond this one of them was measured wrong."""
+
+
+class BrokenRecord(UserError):
+    """A benchmark record that does not have the form that `Record` describes."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measurement.
+
+    Attributes:
+        suite: "lab" or "book".
+        name: what was measured, such as "tiling ladder".
+        variant: which version of it, such as "64x64x32".
+        shape: sizes, such as (4096, 4096, 4096) for m, n, k.
+        dtype: number format of the tensors.
+        median_s: seconds of one call, median.
+        p20_s: 20th percentile.
+        p80_s: 80th percentile.
+        achieved: rate reached, in `rate_unit`; None where a time is all there is, as for a launch.
+        ceiling: the measured ceiling of this device that it is held against, in `rate_unit`; None like `achieved`.
+        rate_unit: "TFLOP/s" or "GB/s"; None like `achieved`.
+        peers: for each other implementation timed in the same run, its time divided by ours (above 1: ours is faster).
+        intervals: for each peer, the least and the greatest such ratio of a round.
+    """
+
+    suite: str
+    name: str
+    variant: str
+    shape: tuple[int, ...]
+    dtype: str
+    median_s: float
+    p20_s: float
+    p80_s: float
+    achieved: float | None
+    ceiling: float | None
+    rate_unit: str | None
+    peers: Mapping[str, float]
+    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Record:
+    """All measurements of one run on one device.
+
+    `flags` are the settings of torch that decide how its libraries multiply, such as whether float32 may run as tf32.
+    """
+
+    device: str
+    driver: str
+    versions: Mapping[str, str]
+    commit: str
+    measured_on: str
+    rows: tuple[Row, ...]
+    flags: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """Device, versions and date, for a caption."""
+        versions = ", ".join(f"{name} {number}" for name, number in self.versions.items())
+        return f"{self.device}, {versions}, driver {self.driver}, measured {self.measured_on}"
+
+    def named(self, name: str) -> tuple[Row, ...]:
+        """The rows of one measurement, in the order in which they ran.
+
+        Raises:
+            UnknownName: if the record has none; it lists what there is.
+        """
+        found = tuple(row for row in self.rows if row.name == name)
+        if not found:
+            raise UnknownName.of(f"measurement in the record of {self.device}", name, {row.name for row in self.rows})
+        return found
+
+
+def slug(device_name: str) -> str:
+    """The file name of a device's record.
+
+    >>> slug("NVIDIA H200")
+    'nvidia-h200'
+    """
+    return re.sub(r"[^a-z0-9]+", "-", device_name.lower()).strip("-")
+
+
+def load(device: str, folder: Path | None = None) -> Record:
+    """Read and check the record of a device.
+
+    Args:
+        device: the file's name without its ending, such as "nvidia-h200".
+        folder: where the records are; by default `labs/results` of the checkout that holds this package, or of the
+            current folder where the package is installed without a checkout (a chapter's notebook brings its records).
+
+    Raises:
+        UnknownName: if there is no such record; it lists those there are.
+        BrokenRecord: if the file is not a record.
+    """
+    checkout = Path(__file__).parents[2] / RESULTS_FOLDER
+    folder = folder or (checkout if checkout.is_dir() else RESULTS_FOLDER)
+    path = folder / f"{device}.json"
+    if not path.exists():
+        raise UnknownName.of("benchmark record", device, (file.stem for file in folder.glob("*.json")))
+    return parse(path.read_text(encoding="utf-8"), str(path))
+
+
+def parse(text: str, place: str) -> Record:
+    """Turn the text of a record into a `Record`, checking its form.
+
+    Raises:
+        BrokenRecord: naming `place` and what is wrong.
+    """
+    try:
+        data: dict[str, Any] = json.loads(text)
+        record = Record(rows=tuple(_row(row) for row in data.pop("rows")), **data)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise BrokenRecord(f"{place} is not a benchmark record: {error}; make it anew with mlsys bench") from error
+    for row in record.rows:
+        check_row(row, place)
+    return record
+
+
+def _row(data: dict[str, Any]) -> Row:
+    intervals = {peer: (low, high) for peer, (low, high) in data.get("intervals", {}).items()}
+    return Row(**{**data, "shape": tuple(data["shape"]), "intervals": intervals})
+
+
+def check_row(row: Row, place: str) -> None:
+    """Hold a row to what every measurement satisfies.
+
+    Raises:
+        BrokenRecord: naming `place`, the row and what is wrong.
+    """
+    what = f"{place}: {row.name} {row.variant} {row.shape}"
+    if row.suite not in SUITES:
+        raise BrokenRecord(f"{what} is of suite {row.suite!r}; there are {', '.join(SUITES)}")
+    if not row.shape or any(type(size) is not int or size < 1 for size in row.shape):
+        raise BrokenRecord(f"{what}: a shape is one or more positive ints")
+    if not 0 < row.p20_s <= row.median_s <= row.p80_s:
+        raise BrokenRecord(f"{what} has times out of order or not above zero")
+    rate = (row.achieved, row.ceiling, row.rate_unit)
+    if row.achieved is None or row.ceiling is None or row.rate_unit is None:
+        if rate != (None, None, None):
+            raise BrokenRecord(f"{what}: of achieved, ceiling and rate_unit, none may stand without the others")
+    elif row.rate_unit not in RATE_UNITS:
+        raise BrokenRecord(f"{what}: unknown unit {row.rate_unit!r}; there are {', '.join(RATE_UNITS)}")
+    elif not 0 < row.achieved <= HEADROOM * row.ceiling:
+        raise BrokenRecord(
+            f"{what} reaches {row.achieved:g} of a ceiling of {row.ceiling:g} {row.rate_unit}; "
+            "one of the two was not measured right"
+        )
+    for peer, (low, high) in row.intervals.items():
+        if peer not in row.peers or not 0 < low <= row.peers[peer] <= high:
+            raise BrokenRecord(f"{what}: the ratio to {peer} is not within its interval of {low:g} to {high:g}")
+
+
+def save(record: Record, folder: Path = RESULTS_FOLDER) -> Path:
+    """Write `record` to `folder`, in place of an older one of the same device, and return the path.
+
+    Raises:
+        BrokenRecord: if a row cannot be right.
+        UserError: if the older record has a suite that this one lacks.
+    """
+    text = json.dumps(asdict(record), indent=1) + "\n"
+    parse(text, "the new record")
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{slug(record.device)}.json"
+    refuse_lost_suites(path, {row.suite for row in record.rows})
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def refuse_lost_suites(path: Path, suites: set[str]) -> None:
+    """Raise `UserError` if the record at `path` has a suite that is not among `suites`: a record is one run."""
+    older = {row.suite for row in parse(path.read_text(encoding="utf-8"), str(path)).rows} if path.exists() else set()
+    if older - suites:
+        raise UserError(
+            f"{path} also has the suite {', '.join(older - suites)}, and a record is one run: "
+            "measure with --suite all, give another folder with --out, or delete that file"
+        )

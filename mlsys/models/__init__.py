@@ -1,0 +1,30 @@
+"""Lighthouse models as lists of operations: parameters, FLOPs, traffic, activation and KV memory.
+
+Each function returns a `Model` (or a `LanguageModel`) for one forward pass; nothing is run or downloaded.
+
+>>> from mlsys import models
+>>> llama = models.llama2_7b(batch=1, seq=2048, decode=True)
+>>> llama.weight_bytes.to("GB"), llama.kv_bytes_per_token
+(<Quantity(13.476831..., 'gigabyte')>, <Quantity(524288, 'byte / token')>)
+"""
+
+from mlsys.models.convolutional import mobilenet_v2, resnet50
+from mlsys.models.model import LanguageModel, Model
+from mlsys.models.recommendation import dlrm
+from mlsys.models.tiny import keyword_spotting, person_detection
+from mlsys.models.transformer import gpt2, llama2, llama2_7b, llama2_13b, llama2_70b
+
+__all__ = [
+    "LanguageModel",
+    "Model",
+    "dlrm",
+    "gpt2",
+    "keyword_spotting",
+    "llama2",
+    "llama2_7b",
+    "llama2_13b",
+    "llama2_70b",
+    "mobilenet_v2",
+    "person_detection",
+    "resnet50",
+]

@@ -1,0 +1,41 @@
+"""Operations of neural networks: how many FLOPs each does and how many bytes it must move.
+
+Every function returns an `Op`. A multiply-add counts as 2 FLOPs. Traffic is ideal: each tensor crosses the memory
+interface once, which a kernel approaches from above but never beats from a cold cache.
+
+>>> from mlsys import ops
+>>> op = ops.matmul(m=4096, n=4096, k=4096, dtype="fp16")
+>>> op.flops.to("GFLOP"), op.bytes.to("MB")
+(<Quantity(137.438953, 'gigaflop')>, <Quantity(100.663296, 'megabyte')>)
+"""
+
+from mlsys.ops.convolution import conv2d, depthwise_conv2d
+from mlsys.ops.gather import embedding, embedding_bag
+from mlsys.ops.matrix import batched_matmul, linear, matmul
+from mlsys.ops.op import Op, fuse
+from mlsys.ops.rowwise import batchnorm, layernorm, rmsnorm, softmax
+from mlsys.ops.sdpa import attention, attention_decode
+from mlsys.ops.vector import elementwise
+from mlsys.ops.window import conv_output_size, im2col, pool2d
+
+__all__ = [
+    "Op",
+    "attention",
+    "attention_decode",
+    "batched_matmul",
+    "batchnorm",
+    "conv2d",
+    "conv_output_size",
+    "depthwise_conv2d",
+    "elementwise",
+    "embedding",
+    "embedding_bag",
+    "fuse",
+    "im2col",
+    "layernorm",
+    "linear",
+    "matmul",
+    "pool2d",
+    "rmsnorm",
+    "softmax",
+]

@@ -1,0 +1,52 @@
+"""axe-core on every page: nothing serious or critical, in light and dark, at the width of a phone and of a desktop."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.browser
+axe = pytest.importorskip("axe_playwright_python.base", reason="axe-core is not installed: mlsys[dev] has it")
+
+SITE = Path(__file__).parents[2] / "_build" / "html"
+PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.glob("book/*.html"))
+WIDTHS = {"phone": 390, "desktop": 1280}
+BOTH = [("desktop", "light"), ("phone", "dark")]
+"""Pages from docstrings are long and alike: two of the four ways to look at them show all colours and both layouts."""
+SETTLED_MS = 400
+"""The theme gives scrolling boxes their tab stops some time after a change of width."""
+
+RUN = """() => axe.run({resultTypes: ["violations"]}).then(({violations}) => violations
+  .filter(({impact}) => ["serious", "critical"].includes(impact))
+  .map(({id, help, nodes}) => `${id}: ${help}: ${nodes.length} times, first ${nodes[0].html.slice(0, 200)} `
+    + nodes[0].failureSummary))"""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Every page in light and dark at both widths, page by page."""
+    looks = [
+        (page, width, theme)
+        for page in PAGES or ["(no page is built)"]
+        for width in WIDTHS
+        for theme in ("light", "dark")
+        if "/api-" not in page or (width, theme) in BOTH
+    ]
+    metafunc.parametrize(("page", "width", "theme"), looks, indirect=["page"], scope="module")
+
+
+@pytest.fixture(scope="module")
+def page(request: pytest.FixtureRequest, browser: Any, address: str) -> Any:
+    """A page with axe-core in it, without transitions that would be caught half-way."""
+    opened = browser.new_page()
+    opened.goto(f"{address}/{request.param}", wait_until="load")
+    opened.add_style_tag(content="*, ::before, ::after { transition: none !important; animation: none !important }")
+    opened.evaluate((Path(axe.__file__).parent / "axe.min.js").read_text(encoding="utf-8"))
+    yield opened
+    opened.close()
+
+
+def test_nothing_keeps_a_reader_out(page: Any, width: str, theme: str) -> None:
+    page.set_viewport_size({"width": WIDTHS[width], "height": 900})
+    page.evaluate("theme => { document.documentElement.dataset.theme = theme }", theme)
+    page.wait_for_timeout(SETTLED_MS)
+    assert page.evaluate(RUN) == []

@@ -1,0 +1,371 @@
+"""Interactive figures: the numbers they are made from, and what a reader sees who clicks, types or has no script."""
+
+import gzip
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mlsys import Hardware, ops, systolic, traffic
+from mlsys.course.plain_markdown import PlainMarkdown
+from mlsys.roofline import Roofline
+
+pytest.importorskip("sphinx", reason="sphinx is not installed: mlsys[book] brings it")
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "book"))
+
+from _interactive import systolic as player  # noqa: E402
+from _interactive import tiling  # noqa: E402
+
+FIGURES = ("roofline", "systolic", "tiling")
+PHONE = {"width": 390, "height": 844}
+CONFIG = """
+execute: {execute_notebooks: "off"}
+only_build_toc_files: true
+sphinx:
+  local_extensions: {course_figures: book/_ext, course_interactive: book/_ext}
+  config:
+    extensions: [myst_nb, jupyter_book, sphinx_comments, sphinx_design, sphinx_external_toc, sphinx_book_theme,
+      course_figures, course_interactive]
+    html_static_path: [book/_static]
+    language: en
+    html_context: {default_mode: auto}
+"""
+
+
+def _build(root: Path, page: str) -> "subprocess.CompletedProcess[str]":
+    """Build a book of one page with the figures of this repository, warnings as errors."""
+    for folder in ("_ext", "_interactive", "_static/interactive"):
+        shutil.copytree(
+            ROOT / "book" / folder,
+            root / "book" / folder,
+            ignore=shutil.ignore_patterns("__pycache__"),
+            dirs_exist_ok=True,
+        )
+    (root / "_config.yml").write_text(CONFIG)
+    (root / "_toc.yml").write_text("format: jb-book\nroot: book/page\n")
+    (root / "book/page.md").write_text(page)
+    tools = Path(sys.executable).parent
+    environment = {"PATH": f"{tools}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT), "HOME": str(root)}
+    build = [str(tools / "jupyter-book"), "build", ".", "--warningiserror", "--nitpick", "--keep-going"]
+    return subprocess.run(build, cwd=root, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A built page that has all figures."""
+    root = tmp_path_factory.mktemp("interactive")
+    text = "# Page\n" + "".join(f"\n:::{{interactive}} {name}\nWhat to try.\n:::\n" for name in FIGURES)
+    done = _build(root, text)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return root / "_build/html/book/page.html"
+
+
+@pytest.fixture
+def page(browser: Any, built: Path) -> Iterator[Any]:
+    """The page as it lies on the disk, without a server; it must ask nobody else for anything and not complain."""
+    page = browser.new_page(viewport={"width": 1280, "height": 2000})
+    elsewhere: list[str] = []
+    page.on("request", lambda request: request.url.startswith(("file:", "data:")) or elsewhere.append(request.url))
+    page.on("requestfailed", lambda request: elsewhere.append(request.url))
+    page.on("console", lambda message: elsewhere.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: elsewhere.append(str(error)))
+    page.goto(built.as_uri())
+    page.wait_for_function("document.querySelectorAll('.course-interactive .drawing svg > *').length > 20")
+    yield page
+    page.close()
+    assert elsewhere == []
+
+
+def _figure(page: Any, name: str) -> Any:
+    return page.locator(f"figure[data-figure={name}]")
+
+
+def _choose(figure: Any, name: str, label: str) -> None:
+    figure.get_by_role("combobox", name=name).select_option(label=label)
+
+
+def _said(figure: Any, name: str) -> float:
+    """The exact number behind one that stands in the result."""
+    return float(figure.locator(f".result data.{name}").get_attribute("value"))
+
+
+# The numbers
+
+
+@pytest.mark.parametrize("along", [3, 4, 7, 12])
+def test_short_ways_count_what_the_full_replay_counts(along: int) -> None:
+    tile, size = 2, 2
+    for places in range(1, along * (along + 3) + 4):
+        near = places * size * tile**2
+        found = traffic.tiled_matmul(*(along * tile,) * 3, tile, tile, tile, memory_bytes=near, dtype="fp16")
+        walked = (found.read["A"], found.read["B"], found.read.get("C", 0), found.written["C"])
+        assert tiling.moved(along * tile, tile, near, "fp16", longest_replay=1) == walked, places
+
+
+def test_tiles_that_fit_nowhere_have_no_traffic() -> None:
+    assert tiling.moved(512, 256, 64 * 1024, "fp16") is None
+    assert tiling.moved(512, 128, 64 * 1024, "fp16") is not None
+
+
+@pytest.mark.parametrize("dataflow", systolic.DATAFLOWS)
+@pytest.mark.parametrize("example", list(player.EXAMPLES))
+def test_what_leaves_the_array_is_the_product(example: str, dataflow: str) -> None:
+    _, size, a, b = player.EXAMPLES[example]
+    seen = player.content().numbers["examples"][example]["runs"][dataflow]
+    left = {(i, j): value for cycle in seen for i, j, value in cycle["leaves"]}
+    product = np.array(a) @ np.array(b)
+    assert left == {place: int(value) for place, value in np.ndenumerate(product)}
+    cycles = systolic.gemm_cycles(len(a), len(b[0]), len(b), rows=size, cols=size, dataflow=dataflow, drain=True)
+    assert len(seen) == cycles
+    worked = sum(value is not None for cycle in seen for row in cycle["product"] for value in row)
+    assert worked == len(a) * len(b) * len(b[0])
+
+
+# What the reader sees
+
+
+OPERATIONS = {
+    "matrix product, 4,096 × 4,096": lambda dtype: ops.matmul(m=4096, n=4096, k=4096, dtype=dtype),
+    "dense layer 2,048 → 2,048, batch 32": lambda dtype: ops.linear(batch=32, d_in=2048, d_out=2048, dtype=dtype),
+    "dense layer 2,048 → 2,048, batch 256": lambda dtype: ops.linear(batch=256, d_in=2048, d_out=2048, dtype=dtype),
+    "softmax of 4,096 × 4,096": lambda dtype: ops.softmax(rows=4096, cols=4096, dtype=dtype),
+}
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(
+    ("chip", "precision"), [("a100-80gb-sxm", "fp16"), ("t4", "int8"), ("h100-sxm", "tf32"), ("b200", "fp8")]
+)
+def test_roofline_explorer_says_what_the_package_computes(page: Any, chip: str, precision: str) -> None:
+    figure = _figure(page, "roofline")
+    _choose(figure, "Chip", Hardware.get(chip).name)
+    _choose(figure, "Number format", f"{precision}, matrix units")
+    roofline = Roofline.of(Hardware.get(chip), precision)
+    for label, op_of in OPERATIONS.items():
+        _choose(figure, "Operation", label)
+        op = op_of(precision)
+        assert _said(figure, "attainable") == pytest.approx(roofline.attainable(op).m_as("flop/s"))
+        assert _said(figure, "intensity") == pytest.approx(op.intensity.m_as("flop/byte"))
+        assert _said(figure, "ridge") == pytest.approx(roofline.ridge(op.unit).m_as("flop/byte"))
+        assert _said(figure, "time") == pytest.approx(roofline.time(op).m_as("second"))
+        limit = {"memory": "memory is the limit", "compute": "arithmetic is the limit"}[roofline.bound(op)]
+        assert figure.locator(".result .limit").inner_text() == limit
+
+
+@pytest.mark.browser
+def test_roofline_explorer_takes_an_intensity_typed_or_slid_by_keyboard(page: Any) -> None:
+    figure = _figure(page, "roofline")
+    typed, slide = figure.get_by_role("spinbutton"), figure.get_by_role("slider")
+    typed.focus()
+    page.keyboard.press("Control+A")
+    page.keyboard.type("200")
+    assert "at most 312 TFLOP/s" in figure.locator(".result").inner_text()
+    assert figure.get_by_role("combobox", name="Operation").input_value() == "own"
+    _choose(figure, "Chip", Hardware.get("h100-sxm").name)
+    assert "at most 670 TFLOP/s" in figure.locator(".result").inner_text(), "200 FLOP/byte at 3,350 GB/s"
+    slide.focus()
+    before = _said(figure, "intensity")
+    page.keyboard.press("ArrowRight")
+    assert _said(figure, "intensity") > before
+    page.keyboard.press("End")
+    assert "arithmetic is the limit" in figure.locator(".result").inner_text()
+    page.keyboard.press("Home")
+    assert _said(figure, "attainable") == pytest.approx(0.1 * 3350e9)
+
+
+@pytest.mark.browser
+def test_roofline_explorer_admits_that_a_rate_is_unknown(page: Any) -> None:
+    figure = _figure(page, "roofline")
+    _choose(figure, "Chip", "Google TPU v4")
+    _choose(figure, "Operation", "softmax of 4,096 × 4,096")
+    assert "give no rate for its vector units" in figure.locator(".result").inner_text()
+    assert figure.locator(".result data.peak").count() == 0
+
+
+@pytest.mark.browser
+def test_tiling_explorer_says_what_the_replay_counts(page: Any) -> None:
+    figure = _figure(page, "tiling")
+    slide, result = figure.get_by_role("slider"), figure.locator(".result")
+    near = int(Hardware.get("a100-80gb-sxm").field("shared_memory_per_block").value.m_as("byte"))
+    slide.focus()
+    for keys, side, tile, verdict in (
+        ([], 4096, 128, "they fit"),
+        (["ArrowRight", "ArrowRight"], 4096, 192, "they do not fit"),
+    ):
+        for key in keys:
+            page.keyboard.press(key)
+        replayed = traffic.tiled_matmul(side, side, side, tile, tile, tile, memory_bytes=near, dtype="fp16")
+        assert slide.get_attribute("aria-valuetext") == str(tile)
+        assert _said(figure, "moved") == replayed.total_bytes
+        assert _said(figure, "room") == replayed.working_set
+        assert result.locator(".limit").inner_text() == verdict
+    page.keyboard.press("End")
+    assert result.locator(".limit").inner_text() == "not even one of them fits"
+
+
+@pytest.mark.browser
+def test_tiling_explorer_follows_lists_and_clicks_on_its_curve(page: Any) -> None:
+    figure = _figure(page, "tiling")
+    side = figure.get_by_role("combobox", name="Side of the matrices")
+    side.focus()
+    page.keyboard.press("ArrowUp")  # from 4,096 to 2,048
+    assert side.input_value() == "2048"
+    _choose(figure, "Number format", "FP32")
+    _choose(figure, "Near memory", "4 MiB, L2 cache of a T4")
+    figure.locator("svg .point").filter(has_text="side 256:").click()
+    replayed = traffic.tiled_matmul(2048, 2048, 2048, 256, 256, 256, memory_bytes=4 * 2**20, dtype="fp32")
+    assert figure.get_by_role("slider").get_attribute("aria-valuetext") == "256"
+    assert _said(figure, "moved") == replayed.total_bytes
+    assert _said(figure, "a") == replayed.read["A"]
+    assert _said(figure, "least") == 3 * 4 * 2048**2
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(("dataflow", "label"), [("os", "outputs stay"), ("ws", "weights stay"), ("is", "inputs stay")])
+def test_player_shows_each_cycle_by_click_and_by_keyboard(page: Any, dataflow: str, label: str) -> None:
+    figure = _figure(page, "systolic")
+    description, size, a, b = player.EXAMPLES["misfit"]
+    _choose(figure, "Array and matrices", description)
+    _choose(figure, "What stays in the elements", label)
+    further = figure.get_by_role("button", name="Next")
+    frames = list(systolic.frames(a, b, rows=size, cols=size, dataflow=dataflow))
+    for number, frame in enumerate(frames, 1):
+        assert _said(figure, "cycle") == number
+        assert _said(figure, "busy") == frame.active.sum()
+        assert figure.locator("svg .element.works").count() == frame.active.sum()
+        if number % 2 and number < len(frames):
+            further.click()
+        else:
+            further.press("Enter")
+    assert _said(figure, "cycle") == len(frames), "there is nothing after the last cycle"
+    product = np.array(a) @ np.array(b)
+    shown = figure.locator("svg .entry-text.C").all_text_contents()
+    assert shown == [str(value) for value in product.ravel()]
+    figure.get_by_role("slider").press("Home")
+    assert _said(figure, "cycle") == 1
+    figure.get_by_role("button", name="Back").press("Enter")
+    assert _said(figure, "cycle") == 1, "there is nothing before the first cycle"
+
+
+@pytest.mark.browser
+def test_player_plays_until_it_is_paused(page: Any) -> None:
+    figure = _figure(page, "systolic")
+    figure.get_by_role("button", name="Play").click()
+    page.wait_for_function("document.querySelector('figure[data-figure=systolic] data.cycle').value === '3'")
+    assert figure.locator(".result").get_attribute("aria-live") == "off", "nobody can listen that fast"
+    figure.get_by_role("button", name="Pause").click()
+    paused = _said(figure, "cycle")
+    page.wait_for_timeout(1800)
+    assert _said(figure, "cycle") == paused
+    assert figure.locator(".result").get_attribute("aria-live") == "polite"
+
+
+@pytest.mark.browser
+def test_numbers_move_only_for_readers_who_allow_motion(page: Any) -> None:
+    figure = _figure(page, "systolic")
+    places = "figure => [...figure.querySelectorAll('.number')].map(mark => mark.getAttribute('transform'))"
+    step = f"figure => {{ figure.querySelector('.buttons button:nth-child(2)').click(); return ({places})(figure); }}"
+    moved = {}
+    for wish in ("no-preference", "reduce"):
+        page.emulate_media(reduced_motion=wish)
+        at_once = figure.evaluate(step)
+        page.wait_for_timeout(600)
+        moved[wish] = at_once != figure.evaluate(places)
+    assert moved == {"no-preference": True, "reduce": False}
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_control_is_reached_by_tab_and_shows_its_focus(page: Any, name: str) -> None:
+    figure = _figure(page, name)
+    controls = figure.locator(".controls").locator("select, input, button")
+    controls.first.focus()
+    page.keyboard.press("Shift+Tab")
+    for place in range(controls.count()):
+        page.keyboard.press("Tab")
+        control = controls.nth(place)
+        assert control.evaluate("control => control === document.activeElement"), place
+        width, style = control.evaluate(
+            "control => { const look = getComputedStyle(control); return [look.outlineWidth, look.outlineStyle]; }"
+        )
+        assert (width, style) == ("3px", "solid")
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_figures_fit_a_phone_and_their_text_does_not_leave_the_drawing(page: Any, scheme: str) -> None:
+    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size(PHONE)
+    page.wait_for_timeout(300)
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    cut = """figures => figures.flatMap(figure => {
+      const room = figure.querySelector('svg').getBoundingClientRect();
+      return [...figure.querySelectorAll('svg text')].filter(text => {
+        const box = text.getBoundingClientRect();
+        return box.left < room.left - 1 || box.right > room.right + 1
+          || box.top < room.top - 1 || box.bottom > room.bottom + 1;
+      }).map(text => text.textContent);
+    })"""
+    assert page.eval_on_selector_all("figure.course-interactive", cut) == []
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("name", FIGURES)
+def test_without_script_there_are_a_picture_and_a_table(browser: Any, built: Path, name: str) -> None:
+    context = browser.new_context(java_script_enabled=False, viewport=PHONE)
+    page = context.new_page()
+    page.goto(built.as_uri())
+    figure = _figure(page, name)
+    image = figure.locator("img")
+    image.scroll_into_view_if_needed()
+    assert image.bounding_box()["width"] > 200
+    assert len(image.get_attribute("alt")) > 100
+    assert figure.locator("table").first.is_visible()
+    assert not figure.locator(".controls").is_visible()
+    context.close()
+
+
+def test_the_page_and_all_scripts_of_its_figures_are_small(built: Path) -> None:
+    scripts = built.parents[1].joinpath("_static/interactive").rglob("*.js")
+    compressed = sum(len(gzip.compress(path.read_bytes())) for path in (built, *scripts))
+    assert compressed < 300 * 1024
+
+
+# What the build refuses
+
+
+def test_the_build_names_the_page_and_what_is_wrong(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "book" / "_interactive", tmp_path / "book" / "_interactive")
+    bad = "# Page\n\n:::{interactive} rofline\nCaption.\n:::\n\n:::{interactive} systolic\n:::\n"
+    done = _build(tmp_path, bad)
+    said = done.stdout + done.stderr
+    assert done.returncode != 0
+    assert (
+        "book/page.md:3: ERROR: interactive figure 'rofline': unknown figure 'rofline': did you mean 'roofline'?"
+        in said
+    )
+    assert "book/page.md:7: ERROR: interactive figure 'systolic' has no caption" in said
+
+
+def test_a_missing_number_fails_the_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import _interactive.roofline as explorer
+
+    monkeypatch.setattr(explorer, "CHIPS", ["a100-80gb-sxm", "h1000"])
+    with pytest.raises(LookupError, match="unknown chip 'h1000': did you mean"):
+        explorer.content()
+
+
+@pytest.mark.parametrize("fence", [":::", "```"])
+def test_a_notebook_says_where_the_figure_is(fence: str) -> None:
+    page = f"Before.\n\n{fence}{{interactive}} tiling\nTry it.\n{fence}\n\nAfter."
+    before, said, after = (line for line in PlainMarkdown("page.md", numbers={}).convert(page).splitlines() if line)
+    assert (before, after) == ("Before.", "After.")
+    assert "has an interactive figure here: tiling" in said

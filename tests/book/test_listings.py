@@ -1,0 +1,24 @@
+"""Listings outside of notebooks run, too."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+BOOK = Path(__file__).parents[2] / "book"
+LISTINGS = [
+    pytest.param(body, id=f"{page.stem}-{place}")
+    for page in sorted(BOOK.glob("[!_]*.md"))
+    for place, body in enumerate(re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S), 1)
+]
+
+
+@pytest.mark.parametrize("listing", LISTINGS)
+def test_a_listing_runs_and_gives_what_its_comment_says(listing: str) -> None:
+    names: dict[str, object] = {}
+    lines = listing.splitlines()
+    exec("\n".join(lines), names)
+    for line in lines:
+        shown = re.fullmatch(r"(\S.*?)  # (.+)", line)
+        if shown:
+            assert repr(eval(shown[1], names)) == shown[2]

@@ -1,0 +1,131 @@
+"""Pages made from data and docstrings hold what the data and the package hold, counted from their files."""
+
+import ast
+import html
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DATA = ROOT / "mlsys" / "data"
+CHIPS = sorted(path.stem for path in (DATA / "chips").glob("*.toml"))
+API_PAGES = sorted(path.stem for path in (ROOT / "book").glob("api-*.md"))
+
+
+def text_of(site: Path, page: str) -> str:
+    """The page's text, without markup."""
+    found = (site / "book" / f"{page}.html").read_text(encoding="utf-8")
+    return html.unescape(re.sub(r"<[^>]+>", "", found))
+
+
+def section(site: Path, identifier: str) -> str:
+    """The text between a section's beginning and the next."""
+    found = (site / "book" / "hardware-reference.html").read_text(encoding="utf-8")
+    start = found.index(f'id="{identifier}"')
+    rest = found[start:]
+    words = html.unescape(re.sub(r"<[^>]+>", " ", rest[: rest.index("</section>")])).split()
+    return " ".join(words).replace("’", "'")  # the page has typographic apostrophes
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_every_number_of_a_chip_stands_there_with_its_source(chip: str, site: Path) -> None:
+    data = tomllib.loads((DATA / "chips" / f"{chip}.toml").read_text(encoding="utf-8"))
+    shown = section(site, f"chip-{chip}")
+    entries = [*data.get("peak", []), *(entry for entry in data.values() if isinstance(entry, dict))]
+    assert entries
+    for entry in entries:
+        assert f"{entry['value']:,}".removesuffix(".0") in shown, entry
+        assert " ".join(entry["where"].split()) in shown, entry
+        assert " ".join(entry.get("condition", "").split()) in shown, entry
+
+
+def test_every_link_is_listed_with_one_direction(site: Path) -> None:
+    page = text_of(site, "hardware-reference")
+    links = tomllib.loads((DATA / "links.toml").read_text(encoding="utf-8"))
+    assert links
+    assert [link["name"] for link in links.values() if link["name"] not in page] == []
+
+
+def test_every_basis_of_energy_is_listed(site: Path) -> None:
+    page = text_of(site, "hardware-reference")
+    bases = tomllib.loads((DATA / "energies.toml").read_text(encoding="utf-8"))
+    assert [basis["title"] for basis in bases.values() if basis["title"] not in page] == []
+
+
+@pytest.mark.parametrize("page", API_PAGES)
+def test_public_functions_and_classes_of_a_module_are_described(page: str, site: Path) -> None:
+    source = (ROOT / "book" / f"{page}.md").read_text(encoding="utf-8")
+    built = (site / "book" / f"{page}.html").read_text(encoding="utf-8")
+    described = set(re.findall(r'id="(mlsys[\w.]+)"', built))
+    modules = re.findall(r"automodule:: (mlsys[\w.]+)\n   :members:\n", source)
+    assert modules
+    for module in modules:
+        path = ROOT / f"{module.replace('.', '/')}.py"
+        path = path if path.is_file() else ROOT / module.replace(".", "/") / "__init__.py"
+        package = module.removesuffix("." + path.stem) if path.name != "__init__.py" else module
+        missing = [
+            name
+            for name in defined(path)
+            if not any(full.startswith(package) and full.endswith(f".{name}") for full in described)
+        ]
+        assert missing == []
+
+
+def defined(path: Path) -> list[str]:
+    """What a module offers, read from its file: its `__all__`, or its own public functions and classes."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and any(getattr(target, "id", "") == "__all__" for target in node.targets):
+            return list(ast.literal_eval(node.value))
+    kinds = (ast.FunctionDef, ast.ClassDef)
+    return [node.name for node in tree.body if isinstance(node, kinds) and not node.name.startswith("_")]
+
+
+def test_examples_are_shown(site: Path) -> None:
+    page = text_of(site, "api-hardware")
+    assert '>>> h100 = Hardware.get("h100-sxm")' in page
+    assert "989.4" in page
+
+
+def test_the_pages_of_the_package_need_no_torch() -> None:
+    import subprocess
+    import sys
+
+    modules = {
+        module
+        for page in API_PAGES
+        for module in re.findall(r"automodule:: (mlsys[\w.]+)", (ROOT / "book" / f"{page}.md").read_text())
+    }
+    code = (
+        f"import sys; import {', '.join(sorted(modules))}; sys.exit('torch' in sys.modules or 'triton' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(
+    ("message", "heading"),
+    [
+        ("ValueError: arange's range must be a power of 2", "arange's range must be a power of 2"),
+        (
+            "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 294912, Hardware limit: "
+            "232448. Reducing block sizes or `num_stages` may help.",
+            "out of resource: shared memory",
+        ),
+        ("RuntimeError: 0 active drivers ([]). There should only be one.", "0 active drivers"),
+    ],
+)
+def test_a_pasted_message_finds_its_entry(message: str, heading: str, browser: Any, address: str) -> None:
+    page = browser.new_page()
+    page.goto(f"{address}/book/stuck.html", wait_until="load")
+    page.get_by_label("Your message").fill(message)
+    headings = page.locator("main h3:visible").all_inner_texts()
+    assert any(heading in found for found in headings)
+    assert len(headings) <= 4
+    page.get_by_label("Your message").fill("qwertyuiop asdfghjkl")
+    assert page.locator("main h3:visible").count() == 0
+    assert "No entry fits" in page.locator("#stuck-search [role=status]").inner_text()
+    page.close()

@@ -1,0 +1,29 @@
+"""Pages stay light: what a reader loads for one page, over what the whole site shares."""
+
+import gzip
+import re
+from pathlib import Path
+
+import pytest
+
+SITE = Path(__file__).parents[2] / "_build" / "html"
+PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.glob("book/*.html"))
+PAGE_LIMIT = 300_000
+IMAGE_LIMIT = 150_000
+SHARED = ("mathjax", "scripts/", "documentation_options", "doctools", "sphinx_highlight", "searchtools", "design-tabs")
+"""Scripts of the theme and of MathJax, which every page uses and the browser keeps."""
+
+
+@pytest.mark.parametrize("name", PAGES or ["(no page is built)"])
+def test_page_with_its_own_scripts_is_below_its_limit(name: str, site: Path) -> None:
+    page = site / name
+    text = page.read_text(encoding="utf-8")
+    sources = re.findall(r'<script[^>]* src="([^"?]+)', text)
+    own = {(page.parent / source).resolve() for source in sources if not any(part in source for part in SHARED)}
+    assert all(path.is_file() for path in own), own
+    assert sum(len(gzip.compress(path.read_bytes())) for path in (page, *own)) < PAGE_LIMIT
+
+
+def test_no_image_is_heavy(site: Path) -> None:
+    heavy = [path.name for path in (site / "_images").iterdir() if path.stat().st_size > IMAGE_LIMIT]
+    assert heavy == []

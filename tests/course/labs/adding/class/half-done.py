@@ -1,0 +1,3 @@
+# Only the prediction is written.
+
+# %% solve=a-predict

@@ -1,0 +1,170 @@
+import gzip
+import html
+import json
+import re
+import shutil
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from mlsys.course.lab import Lab, find_labs
+from mlsys.course.publish import publish
+from mlsys.course.release import release
+from mlsys.course.starter import starter, without_hidden_tests
+from mlsys.course.tree import CourseTree
+from mlsys.errors import UserError
+
+REPOSITORY = Path(__file__).parents[2]
+SHORTEST = 12
+
+
+def plain(text: str) -> str:
+    """Text without markup and with single spaces, so that a line is found however it is set."""
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", "", text)).split())
+
+
+def secrets_of(lab: Lab) -> set[str]:
+    """Solution statements and hidden test lines that no visible cell contains."""
+    solutions, hidden, visible = [], [], []
+    for cell in lab.cells:
+        inside = ""
+        for line in cell.source.splitlines():
+            if mark := re.search(r"### (BEGIN|END) (SOLUTION|HIDDEN TESTS)", line):
+                inside = mark[2] if mark[1] == "BEGIN" else ""
+            elif inside == "HIDDEN TESTS":
+                hidden.append(line)
+            elif inside == "SOLUTION" and not line.strip().startswith("#:"):
+                solutions.append(line)
+        visible.append(plain(without_hidden_tests(starter(cell.source))))
+    shown = "\n".join(visible)
+    lines = {line for line in map(plain, hidden + solutions) if line not in shown}
+    return {line for line in lines if len(line) >= SHORTEST and not line.startswith("#")}
+
+
+def texts_in(name: str, data: bytes) -> Iterator[tuple[str, str]]:
+    """Every text in a file: cells of notebooks, members of archives, compressed parts."""
+    if name.endswith((".whl", ".zip")):
+        with zipfile.ZipFile(name) as archive:
+            for member in archive.namelist():
+                yield from texts_in(f"{name}!{member}", archive.read(member))
+        return
+    if data[:2] == b"\x1f\x8b":
+        data = gzip.decompress(data)
+    for start in re.finditer(rb"x[\x01\x5e\x9c\xda]", data):
+        try:
+            yield (
+                f"{name}@{start.start()}",
+                zlib.decompressobj().decompress(data[start.start() :]).decode("utf-8", "replace"),
+            )
+        except zlib.error:
+            continue
+    text = data.decode("utf-8", "replace")
+    if name.endswith(".ipynb"):
+        for cell in json.loads(text)["cells"]:
+            yield name, "".join(cell["source"])
+    yield name, text
+
+
+def leaks(folder: Path, secrets: set[str]) -> list[tuple[str, str]]:
+    found = []
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and path.suffix not in (".woff", ".woff2", ".ttf", ".png"):
+            for name, text in texts_in(str(path), path.read_bytes()):
+                body = plain(text)
+                found += [(name, secret) for secret in secrets if secret in body]
+    return found
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    tree = CourseTree(tmp_path_factory.mktemp("course"))
+    release(REPOSITORY, tree)
+    folder = tmp_path_factory.mktemp("published")
+    publish(REPOSITORY, tree, folder)
+    return folder
+
+
+@pytest.mark.parametrize("name", find_labs(REPOSITORY))
+def test_no_solution_and_no_hidden_test_is_in_the_student_tree(published: Path, name: str) -> None:
+    secrets = secrets_of(Lab.load(REPOSITORY / "labs" / name / "lab.py"))
+    assert len(secrets) > 20
+    assert leaks(published, secrets) == []
+
+
+def test_the_search_finds_a_leak_in_each_kind_of_file(published: Path, tmp_path: Path) -> None:
+    lab = Lab.load(REPOSITORY / "labs" / "tiling" / "lab.py")
+    secret = max(secrets_of(lab), key=len)
+    (tmp_path / "page.html").write_text("<pre>" + " ".join(f"<b>{html.escape(part)}</b>" for part in secret.split()))
+    (tmp_path / "objects.inv").write_bytes(b"# header\n" + zlib.compress(secret.encode()))
+    (tmp_path / "data.gz").write_bytes(gzip.compress(secret.encode()))
+    cell = nbformat.v4.new_code_cell(secret)
+    (tmp_path / "lab.ipynb").write_text(nbformat.writes(nbformat.v4.new_notebook(cells=[cell])))
+    with zipfile.ZipFile(tmp_path / "a.whl", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("mlsys/solution.py", secret)
+    assert {Path(name.split("@")[0].split("!")[0]).name for name, _ in leaks(tmp_path, {secret})} == {
+        "page.html",
+        "objects.inv",
+        "data.gz",
+        "lab.ipynb",
+        "a.whl",
+    }
+
+
+def test_tree_holds_notebooks_wheel_and_no_lab_source(published: Path) -> None:
+    names = {str(path.relative_to(published)) for path in published.rglob("*") if path.is_file()}
+    assert "labs/tiling/tiling.ipynb" in names
+    assert "README.md" in names
+    assert len([name for name in names if name.endswith(".whl")]) == 1
+    assert not [name for name in names if name.endswith("lab.py") or "/class/" in name]
+
+
+@pytest.fixture
+def small(adding: tuple[Path, CourseTree, Path], tmp_path: Path) -> tuple[Path, CourseTree]:
+    """The course `adding`, with a wheel that needs no building."""
+    root = tmp_path / "repository"
+    shutil.copytree(adding[0], root)
+    for name in ("mlsys", "README.md", "LICENSE"):
+        (root / name).symlink_to(REPOSITORY / name)
+    return root, CourseTree(root / "_build" / "course")
+
+
+def test_publishing_again_takes_away_only_what_it_brought(small: tuple[Path, CourseTree], tmp_path: Path) -> None:
+    root, tree = small
+    site = root / "_build" / "html"
+    site.mkdir()
+    for name in ("index.html", "old.html"):
+        (site / name).write_text("page")
+    publish(root, tree, tmp_path / "out")
+    (tmp_path / "out" / "CNAME").write_text("course.example")
+    (site / "old.html").unlink()
+    before = (tmp_path / "out" / "index.html").stat().st_mtime_ns
+    publish(root, tree, tmp_path / "out")
+    assert not (tmp_path / "out" / "old.html").exists()
+    assert (tmp_path / "out" / "CNAME").exists()
+    assert (tmp_path / "out" / "index.html").stat().st_mtime_ns == before
+
+
+def test_foreign_folder_is_refused_and_left_alone(small: tuple[Path, CourseTree], tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("mine")
+    with pytest.raises(UserError, match="did not write"):
+        publish(*small, tmp_path)
+    assert (tmp_path / "thesis.tex").read_text() == "mine"
+    with pytest.raises(UserError, match="is not a folder"):
+        publish(*small, tmp_path / "thesis.tex")
+
+
+def test_unreleased_or_changed_lab_is_refused(small: tuple[Path, CourseTree], tmp_path: Path) -> None:
+    root, tree = small
+    with (root / "labs" / "adding" / "lab.py").open("a") as file:
+        file.write("\n# %% [markdown]\n# more\n")
+    with pytest.raises(UserError, match="run `mlsys release` first"):
+        publish(root, tree, tmp_path / "out")
+
+
+def test_folder_that_cannot_be_written_is_named(small: tuple[Path, CourseTree]) -> None:
+    with pytest.raises(UserError, match="/proc/nowhere cannot be written"):
+        publish(*small, Path("/proc/nowhere"))

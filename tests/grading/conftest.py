@@ -1,0 +1,4 @@
+from adding_course import adding, course_repository
+from judging import judging_slot, session, verdict
+
+__all__ = ["adding", "course_repository", "judging_slot", "session", "verdict"]

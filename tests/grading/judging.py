@@ -1,0 +1,66 @@
+"""A slot that judges, and programs of a few cells to judge in it."""
+
+import pytest
+
+from mlsys.grading import runner
+from mlsys.grading.judge import judge
+from mlsys.grading.session import Program, Session
+from mlsys.grading.slot.limits import Limits
+from mlsys.grading.slot.slot import Slot
+
+SETUP = "import torch, triton, triton.language as tl\nfrom mlsys import grading\nSIZE = 4"
+LAUNCH = """
+def launch_copy(kernel, constants, out, x):
+    kernel[(triton.cdiv(x.numel(), constants["TILE"]),)](x, out, x.numel(), **constants)
+"""
+COPY = """
+@triton.jit
+def copy_kernel(x_ptr, out_ptr, size, TILE: tl.constexpr):
+    i = tl.program_id(0) * TILE + tl.arange(0, TILE)
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < size), mask=i < size)
+
+
+def copy(x):
+    out = torch.empty_like(x)
+    copy_kernel[(triton.cdiv(x.numel(), 16),)](x, out, x.numel(), TILE=16)
+    return out
+"""
+
+
+@pytest.fixture(scope="session")
+def judging_slot():
+    with Slot(runner._site(), Limits(cpu_s=2, wall_s=6), index=7) as slot:
+        yield slot
+
+
+@pytest.fixture
+def session(judging_slot):
+    """Open a session with the cells of an answer; closed afterwards."""
+    opened = []
+
+    def open_session(answer, setup=SETUP + LAUNCH):
+        opened.append(Session(judging_slot, program(answer, setup), "cpu"))
+        return opened[-1]
+
+    yield open_session
+    for one in opened:
+        one.close()
+
+
+@pytest.fixture
+def verdict(judging_slot):
+    """Judge an answer by tests."""
+
+    def find(answer, tests, setup=SETUP + LAUNCH):
+        return judge(judging_slot, program(answer, setup), tests, "tests of q", device="cpu", seed=3)
+
+    return find
+
+
+def program(answer, setup):
+    """A setup cell and one answer."""
+    cells = [
+        {"kind": "setup", "label": "setup s", "source": setup},
+        {"kind": "answer", "label": "your answer q", "source": answer},
+    ]
+    return Program(cells[:1], cells)

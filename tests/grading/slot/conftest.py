@@ -1,0 +1,54 @@
+import shutil
+from pathlib import Path
+
+import pytest
+from sending import STUDENT, work_honestly
+
+import mlsys
+from mlsys.grading.slot import Limits, Slot
+
+HERE = Path(__file__).parent
+MIB = 2**20
+
+
+def make_site(folder):
+    """What a worker may import: the package without its surroundings, and the tests' own way to run source."""
+    shutil.copytree(Path(mlsys.__file__).parent, folder / "mlsys", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(HERE / "student.py", folder)
+    folder.chmod(0o755)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory):
+    return make_site(tmp_path_factory.mktemp("site"))
+
+
+@pytest.fixture(scope="session")
+def shared_slot(site):
+    limits = Limits(
+        wall_s=20,
+        cpu_s=1,
+        data_bytes=500 * MIB,
+        memory_bytes=600 * MIB,
+        scratch_bytes=8 * MIB,
+        scratch_files=100,
+        arena_bytes=64 * MIB,
+    )
+    with Slot(site, limits) as slot:
+        yield slot
+
+
+@pytest.fixture
+def slot(shared_slot):
+    """A slot that a test may attack: afterwards honest work must succeed in it, and without a new start."""
+    starts = shared_slot.starts
+    yield shared_slot
+    work_honestly(shared_slot)
+    assert shared_slot.starts == starts
+
+
+@pytest.fixture
+def question(slot):
+    with slot.open(STUDENT) as question:
+        yield question

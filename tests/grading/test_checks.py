@@ -1,0 +1,125 @@
+import pytest
+import torch
+
+from mlsys.grading import WrongAnswer, assert_close, assert_equal
+
+TILE = (16, 16)
+
+
+@pytest.fixture
+def matrices():
+    generator = torch.Generator().manual_seed(1)
+    a, b = (torch.randn(40, 40, generator=generator) for _ in range(2))
+    return a, b, (a.double() @ b.double()).float()
+
+
+def message(actual, expected, **options):
+    with pytest.raises(WrongAnswer) as caught:
+        assert_close(actual, expected, **options)
+    return str(caught.value)
+
+
+def test_float32_in_any_order_of_summing_passes(matrices):
+    a, b, right = matrices
+    backwards = sum(a[:, [k]] * b[[k], :] for k in reversed(range(40)))
+    assert_close(backwards, right)
+
+
+def test_tf32_inputs_are_seen_as_too_few_digits(matrices):
+    a, b, right = matrices
+    short_a, short_b = ((x.view(torch.int32) & ~0x1FFF).view(torch.float32) for x in (a, b))  # 10 bits stay
+    assert "input_precision" in message(short_a @ short_b, right, tile=TILE)
+
+
+def test_a_half_precision_result_rounded_once_passes(matrices):
+    right = matrices[2]
+    assert_close(right.half(), right.half())
+    assert_close((right * (1 + 2**-11)).half(), right.half())
+
+
+def test_first_wrong_element_and_its_tile_are_named(matrices):
+    right = matrices[2]
+    wrong = right.clone()
+    wrong[17, 35] += 100
+    text = message(wrong, right, tile=TILE, what="C")
+    assert "C: 1 of 1,600 elements" in text
+    assert "[17, 35] (tile 1, 2 of 16 x 16)" in text
+
+
+def test_wrong_edge_tiles_point_to_a_mask(matrices):
+    right = matrices[2]
+    wrong = right.clone()
+    wrong[:, 32:] *= 3
+    assert "mask" in message(wrong, right, tile=TILE)
+
+
+def test_a_transposed_result_is_recognised(matrices):
+    right = matrices[2]
+    assert "transpose" in message(right.T.contiguous(), right, tile=TILE)
+
+
+def test_elements_that_nobody_wrote_are_recognised(matrices):
+    right = matrices[2]
+    wrong = right.clone()
+    wrong[16:32] = float("nan")
+    assert "never written" in message(wrong, right, tile=TILE)
+    assert "nothing was written" in message(torch.full_like(right, float("nan")), right, tile=TILE)
+
+
+def test_a_right_first_tile_points_to_the_numbering_of_tiles(matrices):
+    right = matrices[2]
+    wrong = right.roll(16, dims=1)
+    wrong[:16, :16] = right[:16, :16]
+    assert "tile's number" in message(wrong, right, tile=TILE)
+
+
+def test_a_short_accumulator_is_seen_at_a_large_k_and_not_at_a_small_one():
+    generator = torch.Generator().manual_seed(2)
+
+    def sum_in_half(a, b, step):
+        total = torch.zeros(a.shape[0], b.shape[1], dtype=torch.float16)
+        for k in range(0, a.shape[1], step):
+            total += (a[:, k : k + step].float() @ b[k : k + step].float()).half()
+        return total
+
+    def product(k):
+        signs = torch.where(torch.arange(k) < k // 2, 1.0, -1.0)
+        a = (signs * (0.5 + 0.5 * torch.rand(16, k, generator=generator))).half()
+        b = (0.5 + 0.5 * torch.rand(k, 16, generator=generator)).half()
+        return sum_in_half(a, b, 32), (a.double() @ b.double()).half()
+
+    generic = torch.randn(16, 64, generator=generator).half(), torch.randn(64, 16, generator=generator).half()
+    assert_close(sum_in_half(*generic, 32), (generic[0].double() @ generic[1].double()).half())
+    assert "float32" in message(*product(2048))
+
+
+@pytest.mark.parametrize(
+    ("actual", "part"),
+    [
+        (None, "NoneType"),
+        (torch.zeros(3, 2), "swapped"),
+        (torch.zeros(2, 3, dtype=torch.float64), "float64"),
+        (torch.zeros(2, 3, 1), r"\(2, 3, 1\)"),
+    ],
+)
+def test_a_wrong_kind_of_result_says_what_it_is(actual, part):
+    with pytest.raises(WrongAnswer, match=part):
+        assert_close(actual, torch.zeros(2, 3))
+
+
+class AlwaysEqual(int):
+    def __eq__(self, other):
+        return True
+
+    __hash__ = int.__hash__
+
+
+@pytest.mark.parametrize("actual", [8, 7.0, "7", None, True, AlwaysEqual(3)])
+def test_only_the_same_plain_int_is_equal(actual):
+    with pytest.raises(WrongAnswer):
+        assert_equal(actual, 7, what="bytes")
+
+
+def test_integers_must_agree_exactly():
+    with pytest.raises(WrongAnswer):
+        assert_close(torch.tensor([10**6 + 1]), torch.tensor([10**6]))

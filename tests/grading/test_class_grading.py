@@ -1,0 +1,180 @@
+import csv
+import html
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from mlsys.course.lab import Lab
+from mlsys.course.nbgrader_steps import open_gradebook
+from mlsys.course.tree import CourseTree
+from mlsys.errors import UserError
+from mlsys.grading.class_grading import Batch, Options, collect, grade_class
+from mlsys.grading.records import Record
+from mlsys.grading.report import to_csv
+
+QUIET = Console(quiet=True)
+
+
+@pytest.fixture(scope="module")
+def graded(
+    adding: tuple[Path, CourseTree, Path], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, CourseTree, Batch]:
+    root = tmp_path_factory.mktemp("graded") / "repository"
+    shutil.copytree(adding[0], root)
+    tree = CourseTree(root / "_build" / "course")
+    config = tree.root / "nbgrader_config.py"
+    config.write_text(config.read_text() + "c.RunQuestions.cpu_limit_s = 3\n")
+    batch = grade_class(root, tree, "adding", Options(tree.root / "sample-class" / "adding"), QUIET)
+    return root, tree, batch
+
+
+def test_every_student_gets_the_expected_marks(graded: tuple[Path, CourseTree, Batch]) -> None:
+    root, _, batch = graded
+    with (root / "labs" / "adding" / "class" / "expected.csv").open() as file:
+        expected = {
+            (row["student"], row["question"]): (row["verdict"], float(row["points_cpu"]))
+            for row in csv.DictReader(file)
+        }
+    found = {
+        (student, question.question): (question.verdict, question.points)
+        for student, record in batch.records.items()
+        for question in record.questions
+    }
+    assert found == expected
+
+
+def test_gradebook_agrees_with_the_records(graded: tuple[Path, CourseTree, Batch]) -> None:
+    _, tree, batch = graded
+    with open_gradebook(tree) as gradebook:
+        scores = {submission.student.id: submission.score for submission in gradebook.assignment_submissions("adding")}
+        comment = gradebook.find_comment("b-kernel", "adding", "adding", "crash").comment
+    assert scores == {
+        student: sum(question.points for question in record.questions) for student, record in batch.records.items()
+    }
+    assert comment.startswith("crashed: ")
+
+
+def test_unchanged_class_is_not_graded_again(graded: tuple[Path, CourseTree, Batch]) -> None:
+    root, tree, batch = graded
+    again = grade_class(root, tree, "adding", Options(tree.root / "sample-class" / "adding"), QUIET)
+    assert again.graded_now == 0
+    assert again.records == batch.records
+
+
+def test_feedback_has_no_hidden_test_and_no_other_host(graded: tuple[Path, CourseTree, Batch]) -> None:
+    root, tree, batch = graded
+    hidden = [
+        line.strip()
+        for cell in Lab.load(root / "labs" / "adding" / "lab.py").cells
+        for region in re.findall(r"BEGIN HIDDEN TESTS\n(.*)### END HIDDEN", cell.source, re.S)
+        for line in region.splitlines()
+    ]
+    assert len(hidden) == 4
+    for student in batch.records:
+        page = tree.feedback("adding", student).read_text()
+        text = html.unescape(re.sub(r"<[^>]+>", "", page))
+        assert not [line for line in hidden if line in text]
+        assert not re.search(r"(src|href)\s*=\s*[\"']?(https?:)?//", page)
+        assert 'name="viewport"' in page
+
+
+def test_feedback_tells_a_refused_student_why(graded: tuple[Path, CourseTree, Batch]) -> None:
+    assert "the notebook is of lab &#39;subtracting&#39;" in graded[1].feedback("adding", "other-lab").read_text()
+
+
+def test_repairs_are_reported_in_plain_sentences(graded: tuple[Path, CourseTree, Batch]) -> None:
+    repairs = "\n".join(graded[2].records["colab"].repairs)
+    assert "'b-test' of question b stood there 2 times" in repairs
+    assert "'c-test' of question c had been edited" in repairs
+    assert "'a-test' of question a was missing" in repairs
+    assert "'b-kernel' of question b had changed marks (solution, locked)" in repairs
+    assert "another order" in repairs
+    assert graded[2].records["right"].repairs == ()
+
+
+def test_traceback_shows_only_the_students_own_lines(graded: tuple[Path, CourseTree, Batch]) -> None:
+    error = next(question for question in graded[2].records["syntax"].questions if question.question == "b")
+    assert error.message.startswith("SyntaxError")
+    assert error.detail == "your answer b, line 1: def add(x, y)"
+
+
+def test_manual_mark_survives_a_regrade(graded: tuple[Path, CourseTree, Batch]) -> None:
+    root, tree, _ = graded
+    with open_gradebook(tree) as gradebook:
+        gradebook.find_grade("e-why", "adding", "adding", "right").manual_score = 1.5
+        gradebook.db.commit()
+    tree.record("adding", "right").unlink()
+    batch = grade_class(root, tree, "adding", Options(), QUIET)
+    written = batch.records["right"].questions[-1]
+    assert batch.graded_now == 1
+    assert (written.verdict, written.points, written.waiting) == ("marked", 1.5, 0)
+    assert "marked" in tree.feedback("adding", "right").read_text()
+
+
+def test_refused_resubmission_does_not_keep_the_old_score(
+    graded: tuple[Path, CourseTree, Batch], tmp_path: Path
+) -> None:
+    root, tree, _ = graded
+    (tmp_path / "noisy.ipynb").write_text("{")
+    batch = grade_class(root, tree, "adding", Options(tmp_path), QUIET)
+    assert list(batch.records) == ["noisy"]
+    assert batch.records["noisy"].refused.startswith("the file is damaged or cut off")
+    with open_gradebook(tree) as gradebook:
+        assert gradebook.find_submission("adding", "noisy").score == 0
+    assert len(list((tree.root / "attempts" / "noisy").rglob("*.ipynb"))) == 1
+
+
+def test_plain_nbgrader_command_grades_and_goes_on_after_a_refusal(graded: tuple[Path, CourseTree, Batch]) -> None:
+    _, tree, batch = graded
+    for student in batch.records:
+        if student not in ("colab", "empty", "half-done"):
+            shutil.rmtree(tree.root / "submitted" / student)
+        shutil.rmtree(tree.root / "autograded" / student, ignore_errors=True)
+    tree.record("adding", "colab").unlink()
+    command = [str(Path(sys.executable).with_name("nbgrader")), "autograde", "adding"]
+    done = subprocess.run(
+        command, cwd=tree.root, capture_output=True, text=True, env={**os.environ, "PATH": "/usr/bin:/bin"}
+    )
+    assert "the file is empty" in done.stderr
+    assert "Warning:" not in done.stderr
+    record = Record.read(tree.record("adding", "colab"))
+    assert record is not None
+    assert [question.verdict for question in record.questions[:3]] == ["passed"] * 3
+    assert tree.autograded("adding", "half-done").is_file()
+
+
+def test_csv_has_a_row_per_student_and_question(graded: tuple[Path, CourseTree, Batch]) -> None:
+    rows = list(csv.DictReader(to_csv(graded[2].records.values()).splitlines()))
+    assert len(rows) == 5 * len(graded[2].records)
+    assert {row["waiting"] for row in rows if row["verdict"] == "needs gpu"} == {"4"}
+
+
+def test_names_that_climb_are_refused(adding: tuple[Path, CourseTree, Path], tmp_path: Path) -> None:
+    (tmp_path / "..ipynb").write_text("{}")
+    (tmp_path / 'a"b.ipynb').write_text("{}")
+    with pytest.raises(UserError, match="cannot be a student's name"):
+        collect(tmp_path, adding[1], "adding")
+
+
+def test_notebook_under_another_name_counts_when_it_is_the_only_one(
+    adding: tuple[Path, CourseTree, Path], tmp_path: Path
+) -> None:
+    folder = tmp_path / "submitted" / "ann" / "adding"
+    folder.mkdir(parents=True)
+    shutil.copyfile(adding[2] / "right.ipynb", folder / "Copy of adding.ipynb")
+    tree = CourseTree(tmp_path / "course")
+    assert collect(tmp_path, tree, "adding") == ["ann"]
+    assert tree.submitted("adding", "ann").read_bytes() == (adding[2] / "right.ipynb").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["nowhere", "nothing"])
+def test_missing_or_empty_folder_is_named(adding: tuple[Path, CourseTree, Path], tmp_path: Path, name: str) -> None:
+    (tmp_path / "nothing").mkdir()
+    with pytest.raises(UserError, match=name):
+        grade_class(adding[0], adding[1], "adding", Options(tmp_path / name), QUIET)

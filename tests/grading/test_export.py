@@ -1,0 +1,125 @@
+import argparse
+import csv
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mlsys.course.tree import CourseTree
+from mlsys.errors import UserError
+from mlsys.grading import export
+from mlsys.grading.records import QuestionRecord, Record
+
+GRADEBOOK = (
+    "Student,ID,SIS User ID,SIS Login ID,Section,Tiling (4711),Final Score\r\n"
+    ",,,,,Manual Posting,\r\n"
+    "    Points Possible,,,,,10.00,(read only)\r\n"
+    '"Baker, Ann",101,S101,ab1@uni.edu,A,,0.00\r\n'
+    '"Carter, Bob",102,S102,bc2@uni.edu,A,3.00,30.00\r\n'
+    '"Dunn, Cy",103,S103,cd3@uni.edu,B,,0.00\r\n'
+    '"Evans, \x1b[31mEve",104,S104,ee4@uni.edu,B,7.00,70.00\r\n'
+    '"Student, Test",999,,0d1e2f,A,,0.00\r\n'
+)
+ROSTER = (
+    "id,name,canvas id,sis user id\nann,Ann Baker,101,\nbob,Bob Carter,,S102\ncy,Cy Dunn,,\neve,Eve Evans,104,\n"
+    "zoe,Zoe Young,,\n"
+)
+
+
+def question(name: str, verdict: str, points: float, most: float) -> QuestionRecord:
+    return QuestionRecord(name, "", f"{name}-test", verdict, points, most)
+
+
+DONE = (question("a", "passed", 6, 6), question("e", "slow", 2.5, 4))
+WAITS = (question("a", "passed", 6, 6), question("e", "needs gpu", 0, 4))
+
+
+@pytest.fixture
+def course(tmp_path: Path) -> CourseTree:
+    (tmp_path / "gradebook.csv").write_bytes(GRADEBOOK.encode())
+    (tmp_path / "roster.csv").write_text(ROSTER)
+    tree = CourseTree(tmp_path / "course")
+    for student, questions in {"ann": DONE, "bob": WAITS, "zoe": DONE}.items():
+        Record(student, "tiling", "1", "now", questions=questions).write(tree.record("tiling", student))
+    return tree
+
+
+def run(tree: CourseTree, *more: str, out: str = "filled.csv") -> Path:
+    here = tree.root.parent
+    parser = argparse.ArgumentParser()
+    export.add_arguments(parser)
+    target = [] if "--new-roster" in more else ["--out", str(here / out)]
+    words = ["tiling", "--canvas", str(here / "gradebook.csv"), *target, "--course", str(tree.root), *more]
+    assert export.run(parser.parse_args(words)) == 0
+    return here / out
+
+
+def column(path: Path) -> dict[str, str]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return {row["ID"]: row["Tiling (4711)"] for row in csv.DictReader(file) if row["ID"]}
+
+
+def test_scores_come_out_of_the_records_and_everybody_is_accounted_for(
+    course: CourseTree, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = run(course, "--roster", str(course.root.parent / "roster.csv"))
+    expected = GRADEBOOK.replace("ab1@uni.edu,A,,", "ab1@uni.edu,A,8.5,").replace("A,3.00,", "A,,")
+    assert out.read_bytes() == expected.encode()
+    said = capsys.readouterr().out
+    assert "bob (Carter, Bob, line 5): 4 points wait (needs gpu); it was 3.00" in said
+    assert "cy (Dunn, Cy, line 6): its cell stays ''" in said
+    assert "zoe: has 8.5 of 10" in said
+    assert "its cell stays '7.00'" in said
+    assert "Student, Test" not in said
+    assert "\x1b" not in said
+
+
+def test_without_a_roster_course_ids_that_are_canvas_ids_match(course: CourseTree) -> None:
+    done = Record("cd3@uni.edu", "tiling", "1", "now", questions=DONE)
+    done.write(course.record("tiling", "cd3@uni.edu"))
+    history = course.root / "attempts" / "zoe" / "tiling" / "attempts.json"
+    history.parent.mkdir(parents=True)
+    attempt = {"digest": "d", "name": "x", "origin": "canvas", "time": None, "number": 1, "late": False}
+    history.write_text(json.dumps([attempt | {"canvas_id": "104", "refused": ""}]))
+    assert column(run(course)) == {"101": "", "102": "3.00", "103": "8.5", "104": "8.5", "999": ""}
+
+
+def test_marks_that_a_person_gave_are_in_the_score(course: CourseTree, monkeypatch: pytest.MonkeyPatch) -> None:
+    (course.root / "gradebook.db").touch()
+    monkeypatch.setattr("mlsys.course.nbgrader_steps.marks", lambda *_: {("bob", "e-test"): 3.0})
+    out = run(course, "--roster", str(course.root.parent / "roster.csv"))
+    assert column(out)["102"] == "9"
+
+
+def test_refused_submission_stays_blank(course: CourseTree) -> None:
+    record = Record.read(course.record("tiling", "ann"))
+    assert record is not None
+    replace(record, refused="the file is empty").write(course.record("tiling", "ann"))
+    assert column(run(course, "--roster", str(course.root.parent / "roster.csv")))["101"] == ""
+
+
+def test_record_that_cannot_be_read_is_listed(course: CourseTree, capsys: pytest.CaptureFixture[str]) -> None:
+    course.record("tiling", "cy").write_text("{")
+    run(course)
+    assert "cy.json cannot be read: grade again" in capsys.readouterr().out
+
+
+def test_canvas_own_file_is_never_overwritten(course: CourseTree) -> None:
+    with pytest.raises(UserError, match="Canvas's own file"):
+        run(course, out="gradebook.csv")
+    assert (course.root.parent / "gradebook.csv").read_bytes() == GRADEBOOK.encode()
+
+
+def test_lab_without_results_says_what_to_run(course: CourseTree, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="run `mlsys grade tiling` first"):
+        run(CourseTree(tmp_path / "other"))
+    assert not (tmp_path / "filled.csv").exists()
+
+
+def test_new_roster_is_begun_once(course: CourseTree, tmp_path: Path) -> None:
+    run(course, "--new-roster", str(tmp_path / "new.csv"))
+    with (tmp_path / "new.csv").open() as file:
+        assert [row["canvas id"] for row in csv.DictReader(file)] == ["", "101", "102", "103", "104"]
+    with pytest.raises(UserError, match="may hold extensions"):
+        run(course, "--new-roster", str(tmp_path / "new.csv"))

@@ -1,0 +1,93 @@
+import pytest
+import torch
+
+from mlsys.grading import OutOfBounds, guarded
+
+
+def beyond(tensor, offset):
+    """A one-element view `offset` elements from the tensor's start, inside or outside it."""
+    return tensor.as_strided((1,), (1,), tensor.storage_offset() + offset)
+
+
+def test_an_honest_function_gives_its_result_and_leaves_its_arguments():
+    a, b = torch.randn(5, 7), torch.randn(7, 3).T.contiguous().T
+    before = a.clone(), b.clone()
+
+    def multiply(a, b, scale=1.0):
+        out = torch.empty(5, 3)
+        return torch.mul(a @ b, scale, out=out)
+
+    assert torch.equal(guarded(multiply)(a, b, scale=2.0), 2 * (a @ b))
+    assert torch.equal(a, before[0])
+    assert torch.equal(b, before[1])
+
+
+@pytest.mark.parametrize("layout", [(7, 1), (1, 5), (30, 3)])
+def test_strides_are_kept(layout):
+    x = torch.randn(200).as_strided((5, 7), layout)
+    assert guarded(lambda x: x.stride())(x) == layout
+    assert torch.equal(guarded(lambda x: x.clone())(x), x)
+
+
+@pytest.mark.parametrize("offset", [-1, 12, 5000, -5000])
+def test_a_write_outside_the_result_is_reported_with_its_reach(offset):
+    def store(x):
+        out = torch.empty_like(x)
+        out.copy_(x)
+        beyond(out, offset).fill_(1.0)
+        return out
+
+    reach = f"{-offset} before the start" if offset < 0 else f"{offset - 11} past the end"
+    with pytest.raises(OutOfBounds, match=reach):
+        guarded(store)(torch.ones(3, 4))
+
+
+def test_a_write_that_repeats_its_neighbour_is_seen_too():
+    # Guards of zeros would miss an unmasked x + y, which writes the sum of two guards.
+    def add(x, y):
+        out = torch.empty(4)
+        out.copy_(x + y)
+        beyond(out, 4).copy_(beyond(x, 4) + beyond(y, 4))
+        return out
+
+    with pytest.raises(OutOfBounds, match="past the end"):
+        guarded(add)(torch.ones(4), torch.ones(4))
+
+
+def test_a_write_into_the_gaps_of_a_strided_input_is_reported():
+    with pytest.raises(OutOfBounds, match="argument 0.*gaps"):
+        guarded(lambda x: beyond(x, 1).fill_(0.0))(torch.zeros(4, 6)[:, ::2])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.float64, torch.int32, torch.bool])
+def test_a_changed_input_is_reported_with_its_index(dtype):
+    x = torch.zeros(3, 4, dtype=dtype)
+
+    def change(x):
+        x[1, 2] = 1
+
+    with pytest.raises(OutOfBounds, match=r"argument 0.*\(1, 2\)"):
+        guarded(change)(x)
+    assert not x.any()
+
+
+def test_a_read_outside_an_input_is_not_a_number():
+    x = torch.ones(3, 4)
+    assert guarded(lambda x: beyond(x, 12).clone())(x).isnan().all()
+    assert guarded(lambda x: beyond(x, -1).clone())(x).isnan().all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16, torch.float64])
+def test_a_fresh_tensor_holds_no_number(dtype):
+    assert guarded(lambda: torch.empty(6, 5, dtype=dtype))().isnan().all()
+    assert guarded(lambda x: x.new_empty(3))(torch.ones(2, dtype=dtype)).isnan().all()
+
+
+def test_zeros_ones_and_full_hold_what_they_say():
+    assert not guarded(lambda: torch.zeros(3, 2))().any()
+    assert (guarded(lambda x: torch.ones_like(x))(torch.zeros(2)) == 1).all()
+    assert (guarded(lambda: torch.full((3,), 2.5))() == 2.5).all()
+
+
+def test_empty_tensors_and_scalars_pass_through():
+    assert guarded(lambda x, n: torch.empty(0, n))(torch.empty(0, 3), 4).shape == (0, 4)

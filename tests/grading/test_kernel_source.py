@@ -1,0 +1,97 @@
+import textwrap
+
+import pytest
+
+from mlsys.grading.kernel_source import kernel_source
+from mlsys.grading.verdicts import NotAKernel
+
+HONEST = """
+import torch
+SCALE: tl.constexpr = 3
+unused = torch.zeros(3)
+
+@triton.jit
+def scaled(x, factor: tl.constexpr):
+    return x * factor
+
+@triton.jit
+def kernel(x_ptr, y_ptr, N, TILE: tl.constexpr):
+    '''Doubles x.'''
+    index = tl.program_id(0) * TILE + tl.arange(0, TILE)
+    x = tl.load(x_ptr + index, mask=index < N, other=0.0)
+    y = scaled(x.to(tl.float32), SCALE)
+    for _ in range(2):
+        y += tl.math.exp(x) if TILE > 16 else x
+    tl.store(y_ptr + index, y.to(y_ptr.dtype.element_ty), mask=index < N)
+
+renamed = kernel
+"""
+
+
+def test_the_text_holds_the_kernel_its_helpers_and_constants_and_nothing_else():
+    source = kernel_source([HONEST], "renamed")
+    names = {}
+    exec(compile(source.text.replace("@triton.jit", ""), "kernel", "exec"), names)
+    assert source.name == "kernel"
+    assert {"kernel", "scaled", "SCALE"} <= set(names)
+    assert "torch" not in source.text
+    assert "unused" not in source.text
+
+
+def test_the_last_definition_counts():
+    later = "@triton.jit\ndef kernel(x_ptr):\n    tl.store(x_ptr, 1)"
+    assert "program_id" not in kernel_source([HONEST, later], "kernel").text
+
+
+def kernel_with(body, head="def kernel(x_ptr, N, TILE: tl.constexpr):"):
+    return f"@triton.jit\n{head}\n{textwrap.indent(textwrap.dedent(body), '    ')}"
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("import os", "uses Import"),
+        ("torch.matmul(x_ptr, x_ptr)", "uses torch.matmul"),
+        ("tl.store(x_ptr, helper(x_ptr))", "helper is not a function"),
+        ("x_ptr.handle.data[:] = 0", "uses x_ptr.handle"),
+        ("tl.core.os.system('ls')", "uses tl.core"),
+        ("(lambda: 0)()", "uses Lambda"),
+        ("[x for x in range(N)]", "uses ListComp"),
+        ("x_ptr.__class__", "uses x_ptr.__class__"),
+        ("__import__('os')", "uses the name __import__"),
+        ("getattr(tl, 'core')", "uses tl by itself"),
+        ("open('/etc/passwd')", "open is not a function"),
+        ("tl.inline_asm_elementwise('', '', [], tl.int32, True, 1)", "uses tl.inline_asm_elementwise"),
+        ("tl.extra.cuda.globaltimer()", "uses tl.extra"),
+        ("global N", "uses Global"),
+        ("with open('x') as f:\n    pass", "uses With"),
+        ("try:\n    pass\nexcept:\n    pass", "uses Try"),
+        ("f'{N}'", "uses JoinedStr"),
+        ("tl = x_ptr\ntl.store(x_ptr, 1)", "uses the name tl"),
+        ("x = 1j", "uses the constant 1j"),
+    ],
+)
+def test_what_is_not_the_kernel_language_is_refused_with_its_line(body, said):
+    with pytest.raises(NotAKernel, match=said.replace("(", r"\(")):
+        kernel_source([kernel_with(body)], "kernel")
+
+
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        ("def kernel(x_ptr):\n    pass", "has no decorator"),
+        ("@fast\n@triton.jit\ndef kernel(x_ptr):\n    pass", "has @fast and @triton.jit"),
+        ("@triton.jit(do_not_specialize=[0])\ndef kernel(x_ptr):\n    pass", "has @triton.jit"),
+        ("class kernel:\n    pass", "not a function defined with @triton.jit"),
+        ("kernel = torch.matmul", "not a function defined with @triton.jit"),
+        ("from elsewhere import kernel", "not a function defined with @triton.jit"),
+        ("kernel = other\nother = kernel", "defined by itself"),
+        ("x = 1", "not a function defined with @triton.jit"),
+        (kernel_with("pass", "def kernel(*args):"), "takes"),
+        (kernel_with("pass", "def kernel(x_ptr=print('now')):"), "has the default"),
+        (kernel_with("pass", "def kernel(x_ptr: print('now')):"), "annotates x_ptr"),
+    ],
+)
+def test_what_is_not_a_plain_jit_function_is_refused(cell, said):
+    with pytest.raises(NotAKernel, match=said):
+        kernel_source([cell], "kernel")

@@ -1,0 +1,90 @@
+import copy
+import shutil
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbgrader.utils import determine_grade
+from rich.console import Console
+
+from mlsys.course.release import release
+from mlsys.course.tree import CourseTree
+from mlsys.grading.class_grading import Options, grade_class
+from mlsys.grading.feedback import Page, QuestionResult, _prose, render
+from mlsys.grading.nbgrader_plugin import outputs
+from mlsys.grading.records import QuestionRecord
+from mlsys.grading.verdicts import TAUGHT, Verdict
+
+FLAGS = {"grade": True, "solution": False, "locked": True, "points": 8, "grade_id": "x", "schema_version": 3}
+
+
+@pytest.mark.parametrize("name", TAUGHT)
+def test_nbgrader_gives_the_points_of_each_verdict(name: str) -> None:
+    fraction = {"passed": 1.0, "slow": 0.30001}.get(name, 0.0)
+    verdict = Verdict(name, fraction, "message 3.0")
+    record = QuestionRecord.of(verdict, question="x", title="", grade_id="x", max_points=8, seconds=0)
+    cell = nbformat.v4.new_code_cell("", metadata={"nbgrader": FLAGS}, outputs=outputs(record))
+    score, most = determine_grade(cell)
+    assert (score, most) == (pytest.approx(8 * fraction, abs=1e-3), 8)
+    nbformat.validate(nbformat.v4.new_notebook(cells=[cell]))
+
+
+def test_submission_is_graded_with_the_tests_of_its_version(
+    adding: tuple[Path, CourseTree, Path], tmp_path: Path
+) -> None:
+    root = tmp_path / "repository"
+    shutil.copytree(adding[0], root)
+    tree = CourseTree(root / "_build" / "course")
+    path = root / "labs" / "adding" / "lab.py"
+    changed = (
+        path.read_text().replace('version: "1"', 'version: "2"').replace("bytes_moved == 12_000", "bytes_moved == 1")
+    )
+    path.write_text(changed)
+    release(root, tree)
+    folder = tmp_path / "submissions"
+    folder.mkdir()
+    old = nbformat.read(adding[2] / "right.ipynb", as_version=4)
+    for student, version in (("old", "1"), ("new", "2"), ("unknown", "../../../1")):
+        notebook = copy.deepcopy(old)
+        notebook.metadata["mlsys"]["version"] = version
+        nbformat.write(notebook, folder / f"{student}.ipynb")
+    records = grade_class(root, tree, "adding", Options(folder), Console(quiet=True)).records
+    assert [records[student].questions[0].verdict for student in ("old", "new", "unknown")] == [
+        "passed",
+        "wrong answer",
+        "wrong answer",
+    ]
+    assert records["old"].repairs == (
+        "The notebook is version 1 of the lab, which is at 2 now; its own tests were used.",
+    )
+    assert "which is not kept" in records["unknown"].repairs[0]
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "<script>alert(1)</script>",
+        "<img src=x onerror=alert(1)>",
+        "![x](http://evil.example/x.png)",
+        "[x](javascript:alert(1))",
+        "<a href='jAvascript:alert(1)' onclick=alert(1)>x</a>",
+        "<svg onload=alert(1)>",
+        "<style>@import 'http://evil.example'</style>",
+        "<iframe src='http://evil.example'></iframe>",
+        "<details open ontoggle=alert(1)>",
+        "&lt;script&gt;alert(1)&lt;/script&gt;",
+    ],
+)
+def test_written_answers_cannot_run_code_or_reach_other_hosts(attack: str) -> None:
+    shown = _prose(attack).lower()
+    for danger in ("<script", "<img", "<svg", "<style", "<iframe", "onerror", "onclick=", "onload", 'href="javascript'):
+        assert danger not in shown
+    assert "alert(1)</b>" in _prose("**alert(1)**").replace("strong", "b")
+
+
+def test_everything_else_of_the_students_is_escaped() -> None:
+    hostile = "<script>alert(1)</script>"
+    record = QuestionRecord(hostile, hostile, "x", "error", 0, 1, hostile, hostile)
+    page = render(Page(hostile, hostile, [QuestionResult(record)], [hostile], hostile))
+    assert "<script" not in page
+    assert page.count("&lt;script&gt;") >= 7

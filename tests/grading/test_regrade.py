@@ -1,0 +1,101 @@
+import dataclasses
+import os
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from mlsys.course.tree import CourseTree
+from mlsys.errors import UserError
+from mlsys.grading.class_grading import Options, grade_class
+from mlsys.grading.pool import Judged, judge_all
+from mlsys.grading.records import QuestionRecord, Record
+from mlsys.grading.regrade import changes_of
+from mlsys.grading.report import to_csv
+
+QUIET = Console(quiet=True)
+WAS = QuestionRecord("b", "", "b-test", "wrong answer", 0.0, 3.0, "C is wrong")
+IS = dataclasses.replace(WAS, verdict="passed", points=3.0, message="")
+OLD = Record("right", "adding", "1", "2026-11-20", submission="abc", questions=(WAS,))
+
+
+def test_a_changed_score_of_the_same_submission_is_a_change_with_its_reason() -> None:
+    (change,) = changes_of(OLD, Judged("right", "abc", (IS,)))
+    assert (change.question, change.before, change.after) == ("b", "wrong answer 0", "passed 3")
+    assert "All tests pass" in change.why
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (None, Judged("right", "abc", (IS,))),
+        (OLD, Judged("right", "another", (IS,))),
+        (OLD, Judged("right", "abc", (WAS,))),
+        (
+            dataclasses.replace(OLD, questions=(dataclasses.replace(WAS, verdict="needs gpu"),)),
+            Judged("right", "abc", (IS,)),
+        ),
+    ],
+    ids=["first grading", "new submission", "same score", "points that waited"],
+)
+def test_what_is_no_change(old: Record | None, new: Judged) -> None:
+    assert changes_of(old, new) == []
+
+
+def a_course(adding: tuple[Path, CourseTree, Path], folder: Path) -> tuple[Path, CourseTree]:
+    shutil.copytree(adding[0], folder / "repository")
+    tree = CourseTree(folder / "repository" / "_build" / "course")
+    for student in [path.name for path in (tree.root / "submitted").iterdir() if path.name not in ("right", "half")]:
+        shutil.rmtree(tree.root / "submitted" / student)
+    return folder / "repository", tree
+
+
+def test_a_regrade_that_changes_scores_waits_for_a_yes(adding: tuple[Path, CourseTree, Path], tmp_path: Path) -> None:
+    root, tree = a_course(adding, tmp_path)
+    sample = tree.root / "sample-class" / "adding" / "right.ipynb"
+    (tmp_path / "in").mkdir()
+    shutil.copy(sample, tmp_path / "in" / "right.ipynb")
+    options = Options(tmp_path / "in")
+    before = to_csv(grade_class(root, tree, "adding", options, QUIET).records.values())
+    lab = root / "labs" / "adding" / "lab.py"
+    lab.write_text(lab.read_text().replace("bytes_moved == 12_000", "bytes_moved == 1"))
+    held = grade_class(root, tree, "adding", options, QUIET)
+    assert held.withheld
+    assert len(held.changes) == 1
+    assert to_csv(held.records.values()) == before
+    taken = grade_class(root, tree, "adding", dataclasses.replace(options, accept_changes=True), QUIET)
+    assert not taken.withheld
+    assert to_csv(taken.records.values()) != before
+
+
+def test_one_student_is_graded_alone_and_an_unknown_one_is_named(
+    adding: tuple[Path, CourseTree, Path], tmp_path: Path
+) -> None:
+    folder = adding[1].root / "sample-class" / "adding"
+    root, tree = a_course(adding, tmp_path)
+    batch = grade_class(root, tree, "adding", Options(folder, student="right"), QUIET)
+    assert list(batch.records) == ["right"]
+    with pytest.raises(UserError, match="unknown student 'rihgt': did you mean 'right'"):
+        grade_class(root, tree, "adding", Options(folder, student="rihgt"), QUIET)
+
+
+def test_a_submission_on_which_the_worker_dies_is_refused_and_the_others_are_judged(
+    adding: tuple[Path, CourseTree, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker is killed from outside, as the system does when memory runs out."""
+    tree = adding[1]
+    monkeypatch.setattr("mlsys.grading.pool._judge_one", die_on_crash)
+    found = {
+        one.student: one
+        for one in judge_all(tree, "adding", ["right", "crash"], workers=1, device="cpu", cpu_limit_s=5)
+    }
+    assert found["right"].submission == "judged"
+    assert "died on it twice" in found["crash"].refused
+
+
+def die_on_crash(student: str, *_: object) -> Judged:
+    if student == "crash":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return Judged(student, "judged")

@@ -1,0 +1,95 @@
+import time
+
+import pytest
+
+from mlsys.grading.student_code import (
+    defined_names,
+    left_out,
+    needed_statements,
+    plain_python,
+    read_added,
+    used_names,
+)
+
+
+def test_only_what_the_answers_use_runs_and_what_that_uses() -> None:
+    added = [
+        read_added("import math\nSIZE = 3\nunused = explode()"),
+        read_added("def helper(n):\n    return inner(n) + SIZE\nprint('shown')"),
+        read_added("def inner(n):\n    return math.ceil(n)"),
+        read_added("result = answer(1)\nwhile True: pass"),
+    ]
+    assert needed_statements(added, ["def answer(n):\n    result = helper(n)\n    return result"]) == [
+        [0, 1],
+        [0],
+        [0],
+        [],
+    ]
+
+
+def test_star_imports_always_run() -> None:
+    assert needed_statements([read_added("from math import *")], ["x = ceil(2.5)"]) == [[0]]
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("import a.b as c, d.e\nfrom f import g", {"c", "d", "g"}),
+        ("x, (y, *z) = 1, (2, 3)\nw: int = 4\nv += 1", {"x", "y", "z", "w", "v"}),
+        ("config['a'] = 1\nthing.part = 2", {"config", "thing"}),
+        ("async def f(): pass\nclass C: pass", {"f", "C"}),
+        ("def broken(:", set()),
+        ("x = 1\0", set()),
+        ("(" * 10_000, set()),
+        ("-" * 50_000 + "1", set()),
+    ],
+)
+def test_names_that_a_cell_defines(source: str, names: set[str]) -> None:
+    assert defined_names(source) == names
+
+
+def test_used_names_leave_out_local_variables() -> None:
+    assert used_names("def f(a):\n    b = a\n    return [c + d for c in b]") == {"d"}
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("%%bash\nrm -rf /", "\n"),
+        ("%%timeit -n 3\nx = 1", "\nx = 1"),
+        ("!ls\nx = 1\n    %time y", "\nx = 1\n"),
+        ("x = 'a'\n'''\n%d items\n'''", "x = 'a'\n'''\n%d items\n'''"),
+        ("y = 7 \\\n  %2", "y = 7 \\\n  %2"),
+    ],
+)
+def test_magics_go_and_line_numbers_stay(source: str, expected: str) -> None:
+    assert plain_python(source) == expected
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import " + "a." * 100_000 + "a",
+        "deep = " + "+".join(["1"] * 20_000),
+        "deep" + ".x" * 20_000 + " = 1",
+        "deep = f" + "()" * 20_000,
+        "deep = " + "-" * 20_000 + "1",
+        "deep = '\x00'",
+    ],
+    ids=["path", "sum", "attributes", "calls", "signs", "null byte"],
+)
+def test_a_source_that_is_costly_to_parse_counts_as_no_python(source: str) -> None:
+    started = time.monotonic()
+    assert not read_added(source).binds
+    assert not used_names(source)
+    assert not left_out(source)
+    defined_names(source)
+    assert time.monotonic() - started < 2
+
+
+def test_a_chain_of_thousands_of_names_is_followed_in_linear_time() -> None:
+    length = 2500
+    cell = read_added("\n".join(f"a{number} = a{number + 1}" for number in range(length)))
+    started = time.monotonic()
+    assert needed_statements([cell], ["a0"]) == [list(range(length))]
+    assert time.monotonic() - started < 1

@@ -1,0 +1,138 @@
+import json
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mlsys.grading.slot.arena import Tampered
+from mlsys.grading.wire import MOST_ITEMS, NotSendable, decode, encode
+
+plain = st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.floats(allow_nan=False) | st.text(max_size=5)
+values = st.recursive(
+    plain,
+    lambda inner: st.lists(inner, max_size=3) | st.tuples(inner, inner) | st.dictionaries(plain, inner, max_size=3),
+    max_leaves=10,
+)
+
+
+def there_and_back(value, **options):
+    arrays = []
+    written = json.loads(json.dumps(encode(value, arrays)))
+    return decode(written, [array.copy() for array in arrays], **options)
+
+
+@given(values)
+def test_plain_values_arrive_with_their_types(value):
+    assert repr(there_and_back(value)) == repr(value)
+
+
+@pytest.mark.parametrize("name", ["float32", "float64", "float16", "bfloat16", "int64", "int32", "uint8", "bool"])
+def test_a_tensor_keeps_values_and_dtype(name):
+    sent = torch.randn(3, 5).mul(3).to(getattr(torch, name))
+    back = there_and_back((sent,))[0]
+    assert back.dtype == sent.dtype
+    assert torch.equal(back, sent)
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda x: x.T,
+        lambda x: x[::2, 1::3],
+        lambda x: x.expand(2, 6, 10),
+        lambda x: x[:0],
+        lambda x: x[0, 0],
+        lambda x: x.flip(0),
+        lambda x: x.requires_grad_(),
+        lambda x: torch.nn.Parameter(x),
+        lambda x: torch._neg_view(x),
+    ],
+)
+def test_views_and_subclasses_arrive_as_plain_tensors_of_the_same_values(view):
+    sent = view(torch.arange(60.0).reshape(6, 10))
+    for back in (there_and_back(sent), there_and_back(sent, strided=False)):
+        assert type(back) is torch.Tensor
+        assert not back.requires_grad
+        assert np.array_equal(back.numpy(), sent.detach().resolve_neg().numpy())
+    assert there_and_back(sent, strided=False).is_contiguous()
+
+
+def test_strides_are_given_back_where_elements_do_not_overlap():
+    wide = torch.zeros(8, 9)[::2, ::3]
+    assert there_and_back(wide).stride() == wide.stride() == (18, 3)
+    overlapping = torch.zeros(3).expand(4, 3)
+    assert there_and_back(overlapping).is_contiguous()
+
+
+@pytest.mark.parametrize("strides", [[64], [1 << 62], [10**19], [-1], [True], ["1"], [], [1, 1]])
+def test_a_judge_gives_no_memory_for_strides(strides):
+    array = np.ones(1000, np.float32)
+    value = decode({"tensor": 0, "dtype": "float32", "strides": strides}, [array], strided=False)
+    assert value.untyped_storage().nbytes() == array.nbytes
+
+
+class Number(int):
+    pass
+
+
+class Text(str):
+    def __eq__(self, other):
+        return True
+
+    __hash__ = str.__hash__
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        Number(3),
+        Text("x"),
+        object(),
+        np.int64(3),
+        np.ones(2),
+        {1, 2},
+        b"x",
+        lambda: 1,
+        1j,
+        torch.ones(2).to_sparse(),
+        torch.ones(2, dtype=torch.complex64),
+        torch.ones(2, device="meta"),
+        torch.Size([1]),
+        {"key": object()},
+        [[Number(1)]],
+    ],
+    ids=repr,
+)
+def test_what_may_bring_its_own_behaviour_does_not_cross(value):
+    with pytest.raises(NotSendable):
+        encode(value, [])
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [1],
+        {},
+        {"tuple": 1},
+        {"tuple": [], "list": []},
+        {"float": "1e5"},
+        {"dict": [[1]]},
+        {"dict": [[{"list": []}, 1]]},
+        {"dict": [[{"tensor": 0, "dtype": "float32", "strides": [1]}, 1]]},
+        {"tensor": 1, "dtype": "float32", "strides": [1]},
+        {"tensor": -1, "dtype": "float32", "strides": [1]},
+        {"tensor": True, "dtype": "float32", "strides": [1]},
+        {"tensor": 0, "dtype": "float64", "strides": [1]},
+        {"tensor": 0, "dtype": "bfloat16", "strides": [1]},
+        {"tensor": 0, "dtype": "float32"},
+        {"pickle": "x"},
+        {"list": [0] * (MOST_ITEMS + 1)},
+        {"dict": [[number, 0] for number in range(MOST_ITEMS)]},
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_what_no_worker_writes_is_tampering(value):
+    with pytest.raises(Tampered):
+        decode(value, [np.ones(1, np.float32)])

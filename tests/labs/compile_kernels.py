@@ -1,0 +1,56 @@
+"""Compile kernels for GPUs that need not be here, and print what each needs as JSON.
+
+Run in a process of its own, without TRITON_INTERPRET:
+
+    python compile_kernels.py MODULE.py < jobs.json
+
+where each job is {"kernel", "dtype", "capability", "constants", "num_warps", "num_stages"}.
+"""
+
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+PTXAS = Path(triton.__file__).parent / "backends/nvidia/bin/ptxas"
+
+
+def compile_job(kernel, job):
+    """Shared memory, registers and spilled bytes of one kernel on one architecture."""
+    # As the JIT does for contiguous matrices whose sides 16 divides: strides of 1 are constants, the rest divisible.
+    constants = job["constants"] | dict.fromkeys(("stride_ak", "stride_bn", "stride_cn"), 1)
+    types = {name: f"*{job['dtype']}" if name.endswith("_ptr") else "i32" for name in kernel.arg_names}
+    signature = types | dict.fromkeys(constants, "constexpr")
+    divisible = {(i,): [["tt.divisibility", 16]] for i, name in enumerate(kernel.arg_names) if name not in constants}
+    compiled = triton.compile(
+        ASTSource(kernel, signature, constants, divisible),
+        target=GPUTarget("cuda", job["capability"], 32),
+        options={"num_warps": job["num_warps"], "num_stages": job["num_stages"]},
+    )
+    ptx = compiled.asm["ptx"]
+    architecture = re.search(r"\.target (\w+)", ptx).group(1)
+    with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
+        file.write(ptx)
+        file.flush()
+        command = [PTXAS, "-v", f"-arch={architecture}", file.name, "-o", "/dev/null"]
+        report = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    return {
+        "shared_bytes": compiled.metadata.shared,
+        "registers": int(re.search(r"Used (\d+) registers", report).group(1)),
+        "spilled_bytes": int(re.search(r"(\d+) bytes spill stores", report).group(1)),
+        "tensor_cores": "mma" in ptx,
+    }
+
+
+if __name__ == "__main__":
+    spec = importlib.util.spec_from_file_location("kernels", sys.argv[1])
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    print(json.dumps([compile_job(getattr(module, job["kernel"]), job) for job in json.load(sys.stdin)]))

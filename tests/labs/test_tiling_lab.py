@@ -1,0 +1,236 @@
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mlsys import Hardware
+from mlsys.course.lab import PREDICT, SOLUTION, Lab
+from mlsys.course.starter import starter
+from mlsys.grading.runner import StudentCell, Submission, grade_question
+
+ROOT = Path(__file__).parents[2]
+LAB = Lab.load(ROOT / "labs/tiling/lab.py")
+CELLS = {cell.id: cell for cell in LAB.cells}
+CHIPS = {75: "t4", 80: "a100-80gb-sxm", 90: "h100-sxm"}
+CONSTANTS = ("TILE_M", "TILE_N", "TILE_K", "GROUP_M")
+CODE_QUESTIONS = [question.name for question in LAB.questions if not question.written]
+
+
+def submission(change=lambda cell: cell.source):
+    cells = [StudentCell(cell.id, change(cell)) for cell in LAB.cells if cell.role and cell.kind == "code"]
+    return Submission(LAB, tuple(cells))
+
+
+def verdict(question, change=lambda cell: cell.source, seed=1):
+    return grade_question(submission(change), LAB.question(question), "cpu", seed=seed)
+
+
+def solution_names():
+    """What the solution cells that need no GPU define."""
+    names = {"triton": __import__("triton")}
+    for name in ("d-config", "challenge-kernel"):
+        tree = ast.parse(CELLS[name].source)
+        functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+        exec(compile(ast.Module(functions, []), name, "exec"), names)
+    return names
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    """Compile the lab's kernel: jobs of (kernel, dtype, capability, config) -> what each needs."""
+    module = tmp_path_factory.mktemp("kernels") / "kernels.py"
+    head = "import torch\nimport triton\nimport triton.language as tl\n"
+    module.write_text(f"{head}\n{CELLS['c-kernel'].source}\n")
+
+    def run(jobs):
+        rows = [
+            {
+                "kernel": kernel,
+                "dtype": dtype,
+                "capability": capability,
+                "constants": {name: config[name] for name in CONSTANTS},
+                "num_warps": config["num_warps"],
+                "num_stages": config["num_stages"],
+            }
+            for kernel, dtype, capability, config in jobs
+        ]
+        environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+        done = subprocess.run(
+            [sys.executable, Path(__file__).with_name("compile_kernels.py"), module],
+            input=json.dumps(rows),
+            capture_output=True,
+            text=True,
+            env=environment | {"TRITON_CACHE_DIR": str(module.parent / "cache")},
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    return run
+
+
+def shared_limit(capability):
+    return Hardware.get(CHIPS[capability]).field("shared_memory_per_block").value.m_as("byte")
+
+
+def test_float32_kernel_compiles_for_three_chips_without_spills_and_fits(compiled):
+    config = solution_names()["config"]
+    large, flat, tiny = (config(shape, "fp32") for shape in ((4096, 4096, 4096), (20, 4096, 100), (1, 1, 1)))
+    jobs = [("matmul_kernel", "fp32", capability, large) for capability in CHIPS]
+    jobs += [("matmul_kernel", "fp32", 75, flat), ("matmul_kernel", "fp32", 75, tiny)]
+    for (_, _, capability, chosen), needs in zip(jobs, compiled(jobs), strict=True):
+        assert needs["spilled_bytes"] == 0, (capability, chosen)
+        # The rule that students are given is an upper bound on what the compiler takes.
+        rule = chosen["num_stages"] * (chosen["TILE_M"] + chosen["TILE_N"]) * chosen["TILE_K"] * 4
+        assert needs["shared_bytes"] <= rule <= shared_limit(capability), (capability, chosen)
+
+
+def test_the_challenge_uses_tensor_cores_and_fits_where_it_says(compiled):
+    chosen = solution_names()["tensor_config"]((4096, 4096, 4096), "fp16")
+    jobs = [("matmul_kernel", "fp16", capability, chosen) for capability in (80, 90)]
+    for (_, _, capability, _), needs in zip(jobs, compiled(jobs), strict=True):
+        assert needs["tensor_cores"]
+        assert needs["spilled_bytes"] == 0
+        assert needs["shared_bytes"] <= shared_limit(capability)
+
+
+def test_128_accumulators_per_thread_spill_and_64_do_not(compiled):
+    sizes = {"TILE_M": 128, "TILE_K": 16, "GROUP_M": 8, "num_warps": 4, "num_stages": 2}
+    jobs = [("matmul_kernel", "fp32", capability, sizes | {"TILE_N": 64}) for capability in CHIPS]
+    jobs += [("matmul_kernel", "fp32", 75, sizes | {"TILE_N": 128})]
+    assert [needs["spilled_bytes"] > 0 for needs in compiled(jobs)] == [False, False, False, True]
+
+
+@pytest.mark.parametrize("question", CODE_QUESTIONS)
+def test_the_solution_passes_or_waits_for_a_gpu(question):
+    expected = "needs gpu" if LAB.question(question).device == "gpu" else "passed"
+    assert verdict(question).name == expected
+
+
+@pytest.mark.parametrize("seed", [2, 3, 4, 5])
+@pytest.mark.parametrize("question", ["read", "a", "b", "c", "d"])
+def test_the_solution_passes_whatever_the_hidden_tests_draw(question, seed):
+    assert verdict(question, seed=seed).name == "passed"
+
+
+@pytest.mark.parametrize("question", CODE_QUESTIONS)
+def test_the_starter_is_not_implemented(question):
+    found = verdict(question, lambda cell: starter(cell.source) if cell.role in (PREDICT, SOLUTION) else cell.source)
+    if question == "read":  # its starter is faulty code
+        assert found.name == "error"
+        assert "Mask argument cannot be block type if pointer argument is not a block" in found.message
+    else:
+        assert found.name == "not implemented"
+
+
+FAULTS = {
+    "the columns of a tile": ("cols = tl.program_id(1) * TILE_N", "cols = tl.program_id(1)"),
+    "the mask": ("(cols[None, :] < N)", "(rows[:, None] < N)"),
+    "the stride": ("cols[None, :] * stride_yn", "cols[None, :] * stride_ym"),
+    "the grid": ("(triton.cdiv(M, 16), triton.cdiv(N, 16))", "(M // 16, N // 16)"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_each_silent_fault_of_the_warm_up_is_found_by_itself(fault):
+    right, wrong = FAULTS[fault]
+    source = CELLS["read-kernel"].source
+    assert right in source
+    found = verdict("read", lambda cell: cell.source.replace(right, wrong) if cell.id == "read-kernel" else cell.source)
+    assert found.name in ("wrong answer", "out of bounds")
+    assert "hidden" not in found.message  # a visible test shows it
+
+
+KERNEL_FAULTS = {
+    "no mask along M": ("in_rows & (ks[None, :] < K - k)", "ks[None, :] < K - k"),
+    "no mask along N": ("(ks[:, None] < K - k) & in_cols", "ks[:, None] < K - k"),
+    "no mask along K": ("in_rows & (ks[None, :] < K - k)", "in_rows"),
+    "a stride of C": ("cols[None, :] * stride_cn", "cols[None, :]"),
+    "unit strides of A": ("ks[None, :] * stride_ak", "ks[None, :]"),
+    "unit strides of B": ("cols[None, :] * stride_bn", "cols[None, :]"),
+    "the step along A": ("a_ptrs += TILE_K * stride_ak", "a_ptrs += TILE_K"),
+    "the store's mask": ("mask=in_rows & in_cols)", "mask=in_rows)"),
+    "too few programs": ("triton.cdiv(M, tile_m) * triton.cdiv(N, tile_n)", "M * N // (tile_m * tile_n)"),
+    "only one step along k": ("range(0, K, TILE_K)", "range(0, TILE_K, TILE_K)"),
+}
+HARMLESS = {"a stride of C", "no mask along M", "no mask along N"}
+"""C is always contiguous here; what is loaded past M or N only feeds elements that the store masks."""
+
+
+@pytest.mark.parametrize("fault", KERNEL_FAULTS)
+def test_a_faulty_matmul_is_found_by_a_visible_test(fault):
+    right, wrong = KERNEL_FAULTS[fault]
+    assert right in CELLS["c-kernel"].source
+    found = verdict("c", lambda cell: cell.source.replace(right, wrong) if cell.id == "c-kernel" else cell.source)
+    if fault in HARMLESS:
+        assert found.name == "passed"
+    else:
+        assert found.name in ("wrong answer", "out of bounds")
+        assert "hidden" not in found.message
+
+
+def test_points_add_up_to_100_and_the_notebook_shows_the_same():
+    points = {question.name: question.points for question in LAB.questions}
+    assert sum(points.values()) == 100
+    shown = re.search(r"Scorecard\(\s*(\{.*?\})", CELLS["setup"].source, re.S)
+    assert ast.literal_eval(shown.group(1)) == points
+
+
+def test_every_question_has_three_hints():
+    prose = "\n".join(cell.source for cell in LAB.cells if cell.kind == "markdown")
+    with_hints = len(CODE_QUESTIONS)
+    for level in (1, 2, 3):
+        assert len(re.findall(rf"<summary>Hint {level}\b", prose)) == with_hints
+    assert prose.count("<details>") == prose.count("</details>") == 3 * with_hints
+
+
+def test_the_numbers_of_the_introduction_are_those_of_the_chips():
+    prose = LAB.cells[0].source
+    for chip, words in (("t4", "a T4 does about {}"), ("h100-sxm", "an H100 does about {}")):
+        ridge = Hardware.get(chip).ridge_point("fp32").m_as("flop/byte")
+        assert words.format(round(ridge)) in " ".join(prose.split())
+
+
+def function(cell, name):
+    return next(node for node in ast.parse(CELLS[cell].source).body if getattr(node, "name", "") == name)
+
+
+def test_the_reference_of_the_race_passes_the_tests_of_question_c():
+    hidden = CELLS["e-speed"].source.split("### BEGIN HIDDEN TESTS")[1]
+    reference = hidden.split("def reference_config")[0] + "\nmatmul_kernel = reference_kernel\n"
+
+    def change(cell):
+        if cell.id != "c-kernel":
+            return cell.source
+        return reference + ast.unparse(function("c-kernel", "tiled_matmul"))
+
+    assert verdict("c", change).name == "passed"
+
+
+def test_no_hidden_line_stands_in_what_students_see():
+    """Not even by chance: who compares the two must find nothing."""
+    hidden, seen = [], []
+    for cell in LAB.cells:
+        inside = ""
+        for line in cell.source.splitlines():
+            mark = re.search(r"### (BEGIN|END) (SOLUTION|HIDDEN TESTS)", line)
+            if mark:
+                inside = mark.group(2) if mark.group(1) == "BEGIN" else ""
+            elif inside == "HIDDEN TESTS":
+                hidden.append(line.strip())
+            elif not inside or line.strip().startswith("#:"):
+                seen.append(line.strip().removeprefix("#:").strip())
+    text = "\n".join(seen)
+    assert [line for line in hidden if len(line) >= 12 and line in text] == []
+
+
+def test_the_reference_of_the_race_takes_the_configuration_of_the_solution():
+    names = {}
+    exec(compile(ast.Module([function("e-speed", "reference_config")], []), "reference", "exec"), names)
+    large = (4096, 4096, 4096)
+    assert names["reference_config"](large, "fp32") == solution_names()["config"](large, "fp32")

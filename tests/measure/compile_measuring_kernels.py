@@ -1,0 +1,48 @@
+"""Compile the measuring kernels for GPUs that need not be here; print what each came to as JSON.
+
+Runs in a process of its own, without TRITON_INTERPRET.
+"""
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+from mlsys.measure import triton_kernels
+
+PTXAS = Path(triton.__file__).parent / "backends/nvidia/bin/ptxas"
+FLOAT = {"out_ptr": "*fp32", "x_ptr": "*fp32", "sums_ptr": "*fp32", "scale": "fp32", "shift": "fp32"}
+JOBS = {
+    "fma_kernel": {"STEPS": 2048, "CHAINS": triton_kernels.FMA_CHAINS},
+    "strided_sum_kernel": {"STRIDE": 1, "BLOCK": triton_kernels.STRIDE_BLOCK},
+    "empty_kernel": {},
+}
+
+
+def compiled(name, constants, capability):
+    kernel = getattr(triton_kernels, name)
+    signature = {arg: FLOAT.get(arg, "constexpr") for arg in kernel.arg_names}
+    divisible = {(i,): [["tt.divisibility", 16]] for i, arg in enumerate(kernel.arg_names) if arg.endswith("_ptr")}
+    source = ASTSource(kernel, signature, constants, divisible)
+    ptx = triton.compile(source, target=GPUTarget("cuda", capability, 32)).asm["ptx"]
+    architecture = re.search(r"\.target (\w+)", ptx).group(1)
+    with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
+        file.write(ptx)
+        file.flush()
+        command = [PTXAS, "-v", f"-arch={architecture}", file.name, "-o", "/dev/null"]
+        report = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    return {
+        "fma": len(re.findall(r"\bfma\.rn\.f32\b", ptx)),
+        "global_loads": re.findall(r"ld\.global\S*", ptx),
+        "spilled_bytes": int(re.search(r"(\d+) bytes spill stores", report).group(1)),
+    }
+
+
+if __name__ == "__main__":
+    json.dump({name: compiled(name, constants, int(sys.argv[1])) for name, constants in JOBS.items()}, sys.stdout)

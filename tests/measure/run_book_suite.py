@@ -1,0 +1,60 @@
+"""Run the chapters' suite on the CPU with small tensors, and print its rows as JSON.
+
+A process of its own with TRITON_INTERPRET=1, which must be set before Triton is imported.
+"""
+
+import dataclasses
+import json
+import sys
+from pathlib import Path
+
+import torch
+
+from mlsys.measure import timing
+from mlsys.measure.bench import measure
+from mlsys.measure.book_suite import MEASUREMENTS, Setting, Sizes
+from mlsys.measure.ceilings import Ceilings
+from mlsys.measure.device import Device
+from mlsys.units import ureg
+
+SMALL = Sizes(
+    copy_bytes=2**16,
+    working_sets=(2**12, 2**14),
+    stride_elements=4096,
+    strides=(1, 4),
+    link_bytes=(4096,),
+    add_elements=(1024,),
+    matmul=(64,),
+    sparse_matmul=(64,),
+    dense_side=64,
+    batches=(1, 4),
+    rows=64,
+    columns=(32,),
+    table_bytes=2**14,
+    bags=16,
+    bag_size=4,
+    row_elements=(8,),
+    launch_elements=(1, 16),
+)
+FAST, QUICK = ureg("1e6 TFLOP/s"), ureg("1e6 GB/s")
+CEILINGS = Ceilings(
+    Device("cpu", "a CPU"),
+    QUICK,
+    {"fp32": FAST, "fp16": FAST},
+    dict.fromkeys(("read", "add", "fill", "cached copy"), QUICK),
+    host_link=dict.fromkeys(("pinned to device", "pinned to host"), QUICK),
+)
+
+
+def main(result):
+    torch.set_num_threads(1)
+    torch.compile = lambda function, dynamic: function  # its compiler takes seconds per kernel
+    timing.WARMUP_S = 0.001
+    setting = Setting(CEILINGS, "cpu", SMALL, budget_s=0.001)
+    found = measure({name: lambda _, rows=rows: rows(setting) for name, rows in MEASUREMENTS.items()}, CEILINGS)
+    rows = [dataclasses.asdict(row) for row in found.rows]
+    Path(result).write_text(json.dumps({"rows": rows, "left_out": found.left_out}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

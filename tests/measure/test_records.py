@@ -1,0 +1,90 @@
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+from mlsys.errors import UserError
+from mlsys.measure.records import BrokenRecord, Record, Row, load, parse, save
+
+ROW = Row(
+    "lab",
+    "tiling ladder",
+    "32x32x32",
+    (64, 64, 64),
+    "fp32",
+    2e-3,
+    1e-3,
+    3e-3,
+    20.0,
+    50.0,
+    "TFLOP/s",
+    {"cuBLAS": 0.5},
+    {"cuBLAS": (0.4, 0.6)},
+)
+LAUNCH = Row("book", "launch latency", "graph", (1,), "fp32", 2e-6, 1e-6, 3e-6, None, None, None, {})
+RECORD = Record(
+    "NVIDIA T4", "580.1", {"torch": "2.11"}, "abc1234", "2026-11-20", (ROW, LAUNCH), {"allow_tf32": "False"}
+)
+
+
+def changed(**change):
+    return dataclasses.replace(RECORD, rows=(dataclasses.replace(ROW, **change),))
+
+
+def test_a_record_comes_back_as_it_was_saved(tmp_path):
+    assert save(RECORD, tmp_path).name == "nvidia-t4.json"
+    assert load("nvidia-t4", tmp_path) == RECORD
+
+
+def test_committed_records_are_valid():
+    paths = list((Path(__file__).parents[2] / "labs/results").glob("*.json"))
+    assert paths
+    for path in paths:
+        assert load(path.stem).rows
+
+
+def test_an_unknown_device_lists_the_known_ones(tmp_path):
+    save(RECORD, tmp_path)
+    with pytest.raises(LookupError, match="did you mean 'nvidia-t4'"):
+        load("nvidia-t44", tmp_path)
+
+
+def test_an_unknown_measurement_lists_the_known_ones():
+    with pytest.raises(LookupError, match="Known: launch latency, tiling ladder"):
+        RECORD.named("softmax")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"median_s": 0.0}, "times out of order"),
+        ({"p20_s": 1.0}, "times out of order"),
+        ({"achieved": 60.0}, "reaches 60 of a ceiling of 50 TFLOP/s"),
+        ({"achieved": None}, "none may stand without the others"),
+        ({"ceiling": None}, "none may stand without the others"),
+        ({"rate_unit": "TB/s"}, "unknown unit 'TB/s'; there are TFLOP/s, GB/s"),
+        ({"suite": "books"}, "suite 'books'; there are lab, book"),
+        ({"shape": ()}, "a shape is one or more positive ints"),
+        ({"shape": (64, 0.5)}, "a shape is one or more positive ints"),
+        ({"intervals": {"cuBLAS": (0.6, 0.7)}}, "the ratio to cuBLAS is not within its interval"),
+        ({"intervals": {"torch": (0.6, 0.7)}}, "the ratio to torch is not within its interval"),
+    ],
+)
+def test_impossible_measurements_are_refused(change, message):
+    with pytest.raises(BrokenRecord, match=message):
+        parse(json.dumps(dataclasses.asdict(changed(**change))), "t4.json")
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"rows": [{"shape": 3}]}', '{"rows": [], "device": "T4"}'])
+def test_what_is_no_record_is_refused_with_its_place(text):
+    with pytest.raises(BrokenRecord, match="t4.json is not a benchmark record"):
+        parse(text, "t4.json")
+
+
+def test_a_run_of_one_suite_does_not_wipe_out_the_other(tmp_path):
+    path = save(RECORD, tmp_path)
+    with pytest.raises(UserError, match=r"also has the suite book.*--suite all"):
+        save(changed(), tmp_path)
+    assert parse(path.read_text(), "kept") == RECORD
+    save(RECORD, tmp_path)  # the same suites replace it

@@ -1,0 +1,4 @@
+# Right; all metadata and all cell ids are gone.
+
+# %% solve=*
+# %% strip=*

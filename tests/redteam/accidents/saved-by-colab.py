@@ -1,0 +1,4 @@
+# Right, as Colab saves it.
+
+# %% solve=*
+# %% colab

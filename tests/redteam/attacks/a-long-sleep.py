@@ -1,0 +1,7 @@
+# Uses no computing time, only patience.
+
+# %% replace=gap-causes
+import time
+
+time.sleep(100000)
+cause_1 = cause_2 = cause_3 = "edges"

@@ -1,0 +1,13 @@
+# A reply whose tensor says another shape, other strides and another place than it has.
+
+# %% append=read-kernel
+import gc
+import json
+
+
+def double(x):
+    channel = next(thing for thing in gc.get_objects() if type(thing).__name__ == "Channel")
+    value = {"tensor": 0, "dtype": "float32", "strides": [1 << 40, 1]}
+    message = {"nonce": channel._nonce, "tensors": [["float32", [1 << 30, 1 << 30], 0]], "header": {"value": value}}
+    channel.connection.send(json.dumps(message).encode())
+    return x

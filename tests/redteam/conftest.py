@@ -1,0 +1,1 @@
+collect_ignore = ["attacks", "accidents", "gpu"]  # submissions, not modules

@@ -1,0 +1,145 @@
+"""Submissions of the red team: samples, their twins, submissions that hold several at once, and their grading."""
+
+import csv
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from nbformat import NotebookNode
+from redteam_twins import twin
+from rich.console import Console
+
+from mlsys.course.lab import PREDICT, SOLUTION, Lab
+from mlsys.course.notebook import read_notebook, write_notebook
+from mlsys.course.release import release
+from mlsys.course.sample_class import build
+from mlsys.course.starter import solution
+from mlsys.course.tree import CourseTree
+from mlsys.grading.class_grading import Batch, Options, grade_class
+from mlsys.grading.student_code import defined_names
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+AT_ONCE = 3
+"""Questions that one submission attacks: the others stay honest and must keep their points."""
+
+
+@dataclass(frozen=True)
+class Attack:
+    """One attack on one question: the operations of its file, and the verdict that it must get.
+
+    `spoils` names another question that runs the same cells, and may be lost with it.
+    """
+
+    name: str
+    question: str
+    verdict: str
+    spoils: str
+    text: str
+
+    @property
+    def questions(self) -> set[str]:
+        """The questions that may lose points."""
+        return {self.question, *self.spoils.split()}
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One submission with attacks on different questions."""
+
+    student: str
+    attacks: tuple[Attack, ...]
+
+
+def read_attacks(folder: str) -> list[Attack]:
+    """The samples of a folder with what the table beside it says about them."""
+    with (HERE / f"{folder}.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    return [
+        Attack(
+            row["sample"],
+            row["question"],
+            row["verdict"],
+            row["spoils"],
+            (HERE / folder / f"{row['sample']}.py").read_text(),
+        )
+        for row in rows
+    ]
+
+
+def twin_of(attack: Attack, lab: Lab, seed: str) -> Attack:
+    """The attack, renamed and rearranged; the first line of an operation says what it changes and stays."""
+    solutions = {cell.id: cell.source for cell in lab.cells if cell.role in (PREDICT, SOLUTION)}
+    head, *parts = attack.text.split("# %% ")
+    for number, part in enumerate(parts):
+        marker, _, source = part.partition("\n")
+        place = marker.split("=", 1)[1]
+        added, answer = twin(source, defined_names(solutions[place]), f"{seed}/{attack.name}/{number}")
+        before = f"add after=setup\n{added}\n\n# %% " if added else ""
+        parts[number] = f"{before}{marker}\n{answer}\n\n"
+    return replace(attack, text="# %% ".join([head, *parts]))
+
+
+def pack(attacks: list[Attack], prefix: str) -> list[Attempt]:
+    """Few submissions that hold all attacks, none with two on one question."""
+    groups: list[list[Attack]] = []
+    for attack in attacks:
+        fitting = (g for g in groups if len(g) < AT_ONCE and not any(attack.questions & other.questions for other in g))
+        group = next(fitting, None)
+        if group is None:
+            groups.append([attack])
+        else:
+            group.append(attack)
+    return [Attempt(f"{prefix}-{number:02d}", tuple(group)) for number, group in enumerate(groups)]
+
+
+def notebook_of(attempt: Attempt, lab: Lab, released: NotebookNode) -> NotebookNode:
+    """The submission: right answers, and the attacks in their places."""
+    solutions = {cell.id: solution(cell.source) for cell in lab.cells if cell.role in (PREDICT, SOLUTION)}
+    text = "# %% solve=*\n# %% replace=d-why\nA written answer.\n\n"
+    for attack in attempt.attacks:
+        part = attack.text
+        for place, right in solutions.items():  # what follows a right answer
+            part = part.replace(f"# %% append={place}\n", f"# %% replace={place}\n{right}\n\n\n")
+        text += part + "\n"
+    return build(text, lab, released, attempt.student)
+
+
+@dataclass(frozen=True)
+class Graded:
+    """A graded class of attackers: its tree, its records, and what each submission attacks."""
+
+    tree: CourseTree
+    batch: Batch
+    attempts: dict[str, Attempt]
+
+    def found(self, attack: Attack, kind: str) -> tuple[str, float, str]:
+        """Verdict, points and message of an attack in a submission of one kind, "attack" or "twin"."""
+        [student] = [
+            student
+            for student, attempt in self.attempts.items()
+            if student.startswith(kind) and attack.name in [other.name for other in attempt.attacks]
+        ]
+        [record] = [one for one in self.batch.records[student].questions if one.question == attack.question]
+        return record.verdict, record.points, record.message
+
+
+def grade_attacks(folder: Path, attacks: list[Attack], config: str, workers: int) -> Graded:
+    """Release the lab in `folder` and grade a class of attackers and their twins, an honest student before and after.
+
+    Twins are drawn from the course's secret, so every run has others.
+    """
+    tree = CourseTree(folder / "course")
+    release(ROOT, tree, ["tiling"])
+    path = tree.root / "nbgrader_config.py"
+    path.write_text(path.read_text() + config)
+    lab = Lab.load(ROOT / "labs/tiling/lab.py")
+    twins = [twin_of(attack, lab, tree.secret()) for attack in attacks]
+    attempts = pack(attacks, "attack") + pack(twins, "twin")
+    attempts += [Attempt("a-first-honest", ()), Attempt("zealous-and-honest", ())]
+    submissions = folder / "submissions"
+    submissions.mkdir()
+    released = read_notebook(tree.release("tiling"))
+    for attempt in attempts:
+        write_notebook(notebook_of(attempt, lab, released), submissions / f"{attempt.student}.ipynb")
+    batch = grade_class(ROOT, tree, "tiling", Options(submissions, workers=workers), Console(quiet=True))
+    return Graded(tree, batch, {attempt.student: attempt for attempt in attempts})

@@ -1,0 +1,219 @@
+"""Submissions that aim at whoever grades: the page, the table, the terminal, the gradebook, time and memory."""
+
+import csv
+import io
+import json
+import time
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from adding_course import make_course_repository
+from rich.console import Console
+
+from mlsys.course.lab import Lab
+from mlsys.course.nbgrader_steps import export_gradebook, open_gradebook
+from mlsys.course.notebook import read_notebook
+from mlsys.course.release import release
+from mlsys.course.sample_class import build
+from mlsys.course.tree import CourseTree
+from mlsys.errors import UserError
+from mlsys.grading.class_grading import Batch, Options, grade_class
+from mlsys.grading.report import reasons, table, to_csv
+
+QUIET = Console(quiet=True)
+CONFIG = "c.RunQuestions.cpu_limit_s = 2\n"
+MARKUP = """<script>alert(1)</script><img src=x onerror=alert(1)><svg onload=alert(1)>
+<a href="javascript:alert(1)">one</a> [two](javascript:alert(1)) [three](data:text/html,<script>alert(1)</script>)
+<style>@import "http://evil.example/x.css"; body {background: url(http://evil.example/y)}</style>
+<iframe src="http://evil.example"></iframe><form action="http://evil.example"><input autofocus onfocus=alert(1)></form>
+![four](http://evil.example/z.png) <table background="http://evil.example/t"><td onclick=alert(1)>five</td></table>
+<math><mtext></mtext><mglyph><style><img src=x onerror=alert(1)></style></math> </main></body></html>
+"""
+TALK = """
+class Talk(Exception):
+    def __str__(self):
+        return TEXT
+def add(x, y):
+    raise Talk()
+"""
+TEXT = (
+    "=1+1;@SUM(A1)\n\x1b]0;owned\x07\x1b[2J\x1b[1;32mPASSED\r\x08\u202e"
+    '<script>alert(1)</script>" onload="alert(1)\x00\x9b31m'
+)
+COSTLY = {
+    "a long path": "import " + "a." * 200_000 + "a",
+    "a deep sum": "deep = " + "+".join(["1"] * 20_000),
+    "a deep attribute": "deep" + ".x" * 20_000 + " = 1",
+    "a deep call": "deep = f" + "()" * 20_000,
+    "a chain": "\n".join(f"a{number} = a{number + 1}" for number in range(12_000)) + "\nadd_kernel2 = a0",
+    "deep brackets": "deep = " + "(" * 20_000,
+    "many signs": "deep = " + "-" * 20_000 + "1",
+    "a null byte": "deep = '\x00'",
+    "half a character": "deep = '\ud800'",
+}
+"""Sources that take the time or the stack of whoever parses them."""
+
+
+class Tags(HTMLParser):
+    """Elements and attributes of a page as a browser finds them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[str, str, str]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found += [(tag, "", "")] + [(tag, name, value or "") for name, value in attrs]
+
+
+def notebooks(lab: Lab, tree: CourseTree) -> dict[str, str]:
+    """Hostile submissions by the student who hands them in."""
+    released = read_notebook(tree.release("adding"))
+
+    def made(text: str) -> dict:  # type: ignore[type-arg]
+        return json.loads(json.dumps(build(text, lab, released, "made")))
+
+    found = {}
+    found["markup"] = made(f"# %% solve=*\n# %% replace=e-why\n{MARKUP}")
+    found["talker"] = made(f"# %% solve=*\n# %% replace=b-kernel\n{TALK.replace('TEXT', repr(TEXT))}")
+    displayed = made("# %% solve=*")
+    for cell in displayed["cells"]:
+        if cell["cell_type"] == "code":
+            data = {"text/html": MARKUP, "application/javascript": "alert(1)", "image/svg+xml": "<svg onload=alert(1)>"}
+            cell["outputs"] = [{"output_type": "display_data", "data": data, "metadata": {}}]
+        cell["attachments"] = {"a.html": {"text/html": MARKUP}}
+    found["displays"] = displayed
+    for number, source in enumerate(COSTLY.values()):
+        content = made("# %% solve=*\n# %% add after=setup\nSOURCE")
+        for cell in content["cells"]:
+            cell["source"] = source if "".join(cell["source"]) == "SOURCE" else cell["source"]
+        found[f"costly-{number}"] = content
+    answered = made("# %% solve=*\n# %% replace=b-kernel\nSOURCE")
+    for cell in answered["cells"]:
+        cell["source"] = COSTLY["a long path"] if "".join(cell["source"]) == "SOURCE" else cell["source"]
+    found["costly-answer"] = answered
+    crowd = made("# %% solve=*")
+    crowd["cells"] += [crowd["cells"][-1] | {"source": f"filler_{number} = {number}"} for number in range(900)]
+    found["a-crowd"] = crowd
+    marked = made("# %% solve=*")
+    for cell in marked["cells"]:
+        if cell["metadata"].get("nbgrader", {}).get("grade"):
+            cell["metadata"]["nbgrader"] |= {"points": 1e9, "grade_id": cell["metadata"]["nbgrader"]["grade_id"]}
+            cell["metadata"]["mlsys"] = {"question": "a", "role": "written", "record": {"points": 100}}
+    found["generous"] = marked
+    elsewhere = made("# %% solve=*")
+    elsewhere["metadata"]["mlsys"]["version"] = "../../../../etc/passwd"
+    found["climber"] = elsewhere
+    return {student: json.dumps(content) for student, content in found.items()} | {
+        "long-winded": json.dumps({"cells": [], "metadata": {"mlsys": {"lab": "\x1b[2J" + "x" * 1_000_000}}}),
+        "many-lists": json.dumps({"cells": [[]] * 900, "metadata": {"x": [[[1] * 1000] * 1000]}}),
+        "twice": '{"cells": 1, "cells": []' + ', "cells": []' * 1000 + "}",
+    }
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, CourseTree, Batch, float]:
+    folder = tmp_path_factory.mktemp("instructor")
+    root = make_course_repository(folder / "repository")
+    tree = CourseTree(root / "_build" / "course")
+    release(root, tree)
+    config = tree.root / "nbgrader_config.py"
+    config.write_text(config.read_text() + CONFIG)
+    (folder / "submissions").mkdir()
+    for student, text in notebooks(Lab.load(root / "labs" / "adding" / "lab.py"), tree).items():
+        (folder / "submissions" / f"{student}.ipynb").write_text(text)
+    started = time.monotonic()
+    batch = grade_class(root, tree, "adding", Options(folder / "submissions", workers=2), QUIET)
+    return folder, tree, batch, time.monotonic() - started
+
+
+def test_no_page_holds_anything_that_runs_or_reaches_out(graded):  # type: ignore[no-untyped-def]
+    _, tree, batch, _ = graded
+    for student in batch.records:
+        page = tree.feedback("adding", student).read_text()
+        tags = Tags()
+        tags.feed(page)
+        for tag, name, value in tags.found:
+            assert tag not in ("script", "iframe", "img", "svg", "form", "input", "object", "embed", "base"), student
+            assert not name.startswith("on"), (student, tag, name)
+            assert name not in ("src", "background", "srcset", "formaction"), (student, tag, name)
+            assert not value.lower().lstrip().startswith(("javascript:", "data:", "http:", "//")), (student, value)
+        assert page.count("</html>") == 1
+        assert [tag for tag, *_ in tags.found].count("style") == 1
+
+
+def test_no_cell_of_a_table_is_a_formula_or_has_a_control_code(graded, tmp_path):  # type: ignore[no-untyped-def]
+    _, tree, batch, _ = graded
+    export_gradebook(tree, "adding", tmp_path / "grades.csv")
+    for text in (to_csv(batch.records.values()), (tmp_path / "grades.csv").read_text()):
+        for row in csv.reader(io.StringIO(text)):
+            assert [cell for cell in row if cell.startswith(("=", "+", "-", "@")) or not cell.isprintable()] == []
+
+
+def test_a_terminal_obeys_nothing_that_a_student_wrote(graded):  # type: ignore[no-untyped-def]
+    records = list(graded[2].records.values())
+    shown = io.StringIO()
+    console = Console(file=shown, force_terminal=False, width=200)
+    console.print(table("Class", records))
+    console.print(reasons(records))
+    assert shown.getvalue().replace("\n", "").isprintable()
+    assert "\\x1b" in shown.getvalue()
+
+
+@pytest.mark.parametrize("student", [f"costly-{number}" for number in range(len(COSTLY))] + ["displays", "a-crowd"])
+def test_a_costly_added_cell_costs_its_student_nothing(graded, student):  # type: ignore[no-untyped-def]
+    points = {question.question: question.points for question in graded[2].records[student].questions}
+    assert (points["a"], points["b"], points["c"]) == (1, 3, 2)
+
+
+def test_a_costly_answer_costs_its_question_and_those_that_need_it(graded):  # type: ignore[no-untyped-def]
+    points = {question.question: question.points for question in graded[2].records["costly-answer"].questions}
+    assert (points["a"], points["b"], points["c"]) == (1, 0, 0)
+
+
+def test_the_batch_ends_soon(graded):  # type: ignore[no-untyped-def]
+    _, _, batch, took_s = graded
+    assert took_s < 15 * len(batch.records)
+
+
+def test_points_are_the_courses_own(graded):  # type: ignore[no-untyped-def]
+    _, tree, batch, _ = graded
+    assert [question.max_points for question in batch.records["generous"].questions] == [1, 3, 2, 4, 2]
+    with open_gradebook(tree) as gradebook:
+        scores = {submission.student.id: submission.score for submission in gradebook.assignment_submissions("adding")}
+    assert scores == {
+        student: sum(question.points for question in record.questions) for student, record in batch.records.items()
+    }
+
+
+@pytest.mark.parametrize("student", ["long-winded", "many-lists", "twice"])
+def test_what_only_looks_like_a_notebook_is_refused_in_one_short_line(graded, student):  # type: ignore[no-untyped-def]
+    refused = graded[2].records[student].refused
+    assert 0 < len(refused) < 200
+    assert refused.isprintable()
+
+
+def test_a_version_cannot_name_a_file(graded):  # type: ignore[no-untyped-def]
+    record = graded[2].records["climber"]
+    assert record.version == "1"
+    assert "is not kept" in record.repairs[0]
+
+
+@pytest.mark.parametrize("name", ["..", "a\nb", 'a"b', "-rf", "=1+1", "a;b", " a", "a" * 120, "\u202egpj"])
+def test_a_name_that_is_none_is_refused_before_anything_is_written(graded, tmp_path, name):  # type: ignore[no-untyped-def]
+    folder, tree, _, _ = graded
+    before = sorted(tree.root.rglob("*"))
+    (tmp_path / f"{name}.ipynb").write_text("{}")
+    with pytest.raises(UserError, match="cannot be a student's name"):
+        grade_class(folder / "repository", tree, "adding", Options(tmp_path, workers=1), QUIET)
+    assert sorted(tree.root.rglob("*")) == before
+
+
+def test_a_link_is_not_followed(graded, tmp_path):  # type: ignore[no-untyped-def]
+    folder, tree, _, _ = graded
+    secret = tmp_path / "secret.txt"
+    secret.write_text("secret")
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "linker.ipynb").symlink_to(secret)
+    batch = grade_class(folder / "repository", tree, "adding", Options(tmp_path / "in", workers=1), QUIET)
+    assert "no file adding.ipynb was handed in" in batch.records["linker"].refused

@@ -1,0 +1,41 @@
+import pytest
+
+from mlsys import cli
+
+
+def test_doctor_reports_versions_and_device(capsys):
+    assert cli.main(["doctor"]) == 0
+    printed = capsys.readouterr().out
+    assert "numpy" in printed
+    assert "What runs here" in printed
+    assert "sandbox for grading" in printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["roofline", "--out", "picture.xyz"], "the ending is '.xyz'; use one of .png"),
+        (["roofline", "--out", "/proc/here/roofline.png"], "cannot write /proc/here/roofline.png"),
+    ],
+)
+def test_a_mistake_ends_in_one_message_and_status_2(arguments, message, capsys):
+    assert cli.main(arguments) == 2
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert "Traceback" not in captured.err
+
+
+def test_an_unknown_command_ends_with_status_2_and_the_known_ones(capsys):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["rofline"])
+    assert stop.value.code == 2
+    assert "roofline" in capsys.readouterr().err
+
+
+def test_a_missing_extra_is_named(monkeypatch, capsys):
+    def without_nbgrader(name):
+        raise ModuleNotFoundError("No module named 'nbgrader'", name="nbgrader.apps")
+
+    monkeypatch.setattr(cli, "import_module", without_nbgrader)
+    assert cli.main(["grade", "tiling"]) == 2
+    assert "pip install 'mlsys[grading]'" in capsys.readouterr().err
