@@ -34,6 +34,7 @@ def shared_slot(site):
         scratch_bytes=8 * MIB,
         scratch_files=100,
         arena_bytes=64 * MIB,
+        kill_s=60,  # on a machine that does other work too, sixty processes take a while to end
     )
     with Slot(site, limits) as slot:
         yield slot
