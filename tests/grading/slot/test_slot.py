@@ -227,7 +227,20 @@ def test_an_ordinary_user_needs_no_root(site, tmp_path):
         "/dev",
         "/dev",
     ]
-    view += ["--dir", "/tmp", "--perms", "1777", "--tmpfs", "/own", "setpriv", "--reuid", "65533", "--regid", "65533", "--clear-groups"]
+    view += [
+        "--dir",
+        "/tmp",
+        "--perms",
+        "1777",
+        "--tmpfs",
+        "/own",
+        "setpriv",
+        "--reuid",
+        "65533",
+        "--regid",
+        "65533",
+        "--clear-groups",
+    ]
     environment = {"PATH": "/usr/bin", "PYTHONPATH": "/site", "HOME": "/own", "TMPDIR": "/own"}
     done = subprocess.run(
         [*view, sys.executable, "-c", textwrap.dedent(script)],
