@@ -1,13 +1,13 @@
 # make course   build the book and the labs, grade the sample class
 # make test     lint, types and the test suite
-# make bench    speed and memory of the package, against its limits
+# make bench    speed and memory of the package, against its limits; bench-judge and soak: of the judge
 # Both set up .venv first, if it is missing or its pins changed.
 
 PYTHON ?= python3
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 INSTALLED := .venv/.installed
 
-.PHONY: help course test setup system labs book grade lint types bench redteam new-chapter screenshots clean
+.PHONY: help course test setup system labs book grade lint types bench bench-judge soak redteam new-chapter screenshots site-speed clean
 
 help:
 	@sed -n 's/^# //p' Makefile | head -4
@@ -52,14 +52,23 @@ bench: setup
 	@mkdir -p _build/bench
 	pytest benchmarks --benchmark-json=_build/bench/package.json --benchmark-columns=min,median,iqr,rounds
 
+bench-judge: setup
+	python benchmarks/judge.py
+
+soak: setup
+	python benchmarks/soak.py
+
 redteam: setup
-	pytest -o addopts="-ra --strict-markers" tests/redteam
+	pytest tests/redteam
 
 new-chapter: setup
 	@python scripts/new_chapter.py "$(NAME)"
 
 screenshots: course
 	python scripts/screenshots.py
+
+site-speed: setup
+	python scripts/site_speed.py
 
 clean:
 	rm -rf _build

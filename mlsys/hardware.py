@@ -130,6 +130,15 @@ class Accelerator:
         return self.field("tdp").value
 
     @property
+    def year(self) -> int:
+        """The year in which the chip was announced.
+
+        >>> Hardware.get("v100-sxm2").year
+        2017
+        """
+        return int(self.field("announced").value.m_as("dimensionless"))
+
+    @property
     def peak_flops(self) -> Quantity:
         """Dense fp16 peak, the number that data sheets print largest once sparsity is left out."""
         return self.peak("fp16")

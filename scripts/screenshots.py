@@ -1,5 +1,10 @@
-"""Renew the pictures of the README from what `make course` built: `make screenshots`."""
+"""Renew the pictures of the README from what `make course` built: `make screenshots`.
 
+With `--pages DIR` it takes every page of the site instead, whole, at the width of a desktop and of a phone, in light
+and dark, to be looked at.
+"""
+
+import argparse
 import contextlib
 import functools
 import http.server
@@ -7,6 +12,7 @@ import io
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from playwright.sync_api import sync_playwright
 from rich.console import Console
@@ -22,6 +28,9 @@ PICTURES = {
     "verdicts": ("screenshots/verdicts.html", None, (1400, 550)),
 }
 """Name of the picture -> page under `_build`, element to scroll to, width and height."""
+
+
+WIDTHS = {"desktop": 1280, "phone": 390}
 
 
 class QuietHandler(http.server.SimpleHTTPRequestHandler):
@@ -51,18 +60,43 @@ def write_verdicts() -> None:
     page.write_text(console.export_html(inline_styles=True), encoding="utf-8")
 
 
+def take_pictures(browser: Any, address: str) -> None:
+    """Take the pictures of the README."""
+    for name, (page_path, element, (width, height)) in PICTURES.items():
+        page = browser.new_page(viewport={"width": width, "height": height}, color_scheme="light")
+        page.goto(f"{address}/{page_path}", wait_until="networkidle")
+        if element:
+            page.locator(element).first.evaluate("element => element.scrollIntoView({block: 'center'})")
+        page.screenshot(path=ROOT / "docs" / f"{name}.png")
+        print(f"docs/{name}.png")
+
+
+def take_pages(browser: Any, address: str, folder: Path) -> None:
+    """Take every page whole, in both widths and both colour themes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for width, pixels in WIDTHS.items():
+        for theme in ("light", "dark"):
+            page = browser.new_page(viewport={"width": pixels, "height": 900}, color_scheme=theme)
+            for path in sorted((ROOT / "_build" / "html" / "book").glob("*.html")):
+                page.goto(f"{address}/html/book/{path.name}", wait_until="networkidle")
+                page.screenshot(path=folder / f"{path.stem}-{width}-{theme}.png", full_page=True)
+            page.close()
+    print(folder)
+
+
 def main() -> None:
-    """Take every picture."""
-    write_verdicts()
+    """Take the pictures of the README, or every page."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--pages", type=Path, metavar="DIR", help="take every page of the site into this folder")
+    pages = parser.parse_args().pages
+    if not pages:
+        write_verdicts()
     with served(ROOT / "_build") as address, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-        for name, (page_path, element, (width, height)) in PICTURES.items():
-            page = browser.new_page(viewport={"width": width, "height": height}, color_scheme="light")
-            page.goto(f"{address}/{page_path}", wait_until="networkidle")
-            if element:
-                page.locator(element).first.evaluate("element => element.scrollIntoView({block: 'center'})")
-            page.screenshot(path=ROOT / "docs" / f"{name}.png")
-            print(f"docs/{name}.png")
+        if pages:
+            take_pages(browser, address, pages)
+        else:
+            take_pictures(browser, address)
         browser.close()
 
 

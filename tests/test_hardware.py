@@ -174,3 +174,20 @@ def test_usual_names_reach_the_same_chips():
 def test_a_chip_cannot_be_changed():
     with pytest.raises(TypeError):
         Hardware.get("t4").fields["tdp"] = None
+
+
+def test_a_chip_with_other_memory_has_its_own_year():
+    for chip, base, later in (("h200", "h100-sxm", 1), ("mi325x", "mi300x", 1), ("a100-40gb-sxm", "a100-80gb-sxm", 0)):
+        assert Hardware.get(chip).year - Hardware.get(base).year == later
+
+
+def test_generations_come_in_the_order_of_their_names():
+    nvidia = ("k20x", "k80", "p100-sxm2", "v100-sxm2", "a100-80gb-sxm", "h100-sxm", "b200")
+    for generations in (nvidia, ("tpu-v2", "tpu-v4", "tpu-v6e")):
+        years = [Hardware.get(chip).year for chip in generations]
+        assert years == sorted(set(years))
+
+
+def test_a_year_that_no_document_gives_is_refused():
+    with pytest.raises(UnknownField, match="announced"):
+        Hardware.get("synaptics-sr110").year  # noqa: B018

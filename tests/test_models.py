@@ -1,3 +1,4 @@
+import itertools
 import time
 from collections.abc import Callable
 from typing import Any
@@ -255,3 +256,23 @@ def test_unknown_size_or_too_many_tokens_are_refused() -> None:
         models.gpt2("xl", seq=2000)
     with pytest.raises(InvalidValue, match="batch"):
         models.resnet50(batch=0)
+
+
+def test_published_sizes_agree_with_counts_from_the_models_shapes():
+    convolutions = [3, 64, 64, 128, 128, 256, 256, 256, 512, 512, 512, 512, 512, 512]
+    dense = [512 * 7 * 7, 4096, 4096, 1000]
+    vgg_16 = sum(9 * a * b + b for a, b in itertools.pairwise(convolutions))
+    vgg_16 += sum(a * b + b for a, b in itertools.pairwise(dense))
+    by_shape = {
+        "resnet-50": models.resnet50().params.m_as("param"),
+        "vgg-16": vgg_16,
+        "bert-large": 24 * 12 * 1024**2 + 30522 * 1024,
+        "gpt-3": 96 * 12 * 12288**2 + 50257 * 12288,
+    }
+    for model, count in by_shape.items():  # authors round by as much as 2.1%
+        assert models.published_size(model).params.m_as("param") == pytest.approx(count, rel=0.03), model
+
+
+def test_a_misspelt_published_model_gets_the_nearest_id():
+    with pytest.raises(UnknownName, match="did you mean 'gpt-3'"):
+        models.published_size("gpt3")

@@ -10,7 +10,7 @@ from mlsys.sourced import Sourced, UnsourcedNumber, data_folder, load_toml, sour
 from mlsys.units import ureg
 
 COMPLETE = {"value": 65, "unit": "TFLOP/s", "source": "nvidia-t4-page", "where": "table of specifications"}
-DATA_FILES = ("links.toml", "memory_levels.toml", "energies.toml", "prices.toml", "carbon.toml")
+DATA_FILES = ("links.toml", "memory_levels.toml", "energies.toml", "model_sizes.toml", "prices.toml", "carbon.toml")
 CHIP_FILES = tuple(sorted(f"chips/{file.name}" for file in data_folder().joinpath("chips").iterdir()))
 
 

@@ -43,8 +43,8 @@ class ConceptMap(SphinxDirective):
         image = nodes.image(uri=f"/{picture.relative_to(root)}", alt=described(concepts, titles(root, list(concepts))))
         caption = nodes.caption(
             "",
-            "An arrow leads from a chapter to one that builds on it. Chapters on one height do not "
-            "need each other: take them in either order.",
+            "An arrow leads from a chapter to one that builds on it; what that one needs as well, it needs too. "
+            "Chapters on one height do not need each other: take them in either order.",
         )
         return [
             nodes.figure("", image, caption, ids=["fig-concept-map"], classes=["course-drawn"]),
@@ -132,13 +132,24 @@ def depths(concepts: Concepts) -> dict[str, int]:
     return found
 
 
+def arrows(concepts: Concepts) -> dict[str, list[str]]:
+    """For each chapter the needs that do not follow from its other needs: the arrows of the picture."""
+    above: dict[str, set[str]] = {}
+    for name, entry in concepts.items():
+        above[name] = {*entry["needs"]}.union(*(above[need] for need in entry["needs"]))
+    return {
+        name: [need for need in entry["needs"] if not any(need in above[other] for other in entry["needs"])]
+        for name, entry in concepts.items()
+    }
+
+
 def described(concepts: Concepts, names: dict[str, str]) -> str:
     """The map in words."""
     parts = [
-        f"{names[name]} builds on {' and '.join(names[need] for need in entry['needs'])}"
-        if entry["needs"]
+        f"{names[name]} builds on {' and '.join(names[need] for need in needs)}"
+        if needs
         else f"{names[name]} stands at the top and needs no other"
-        for name, entry in concepts.items()
+        for name, needs in arrows(concepts).items()
     ]
     return f"Boxes for the chapters, joined by arrows. {'; '.join(parts)}."
 
@@ -158,8 +169,8 @@ def draw(concepts: Concepts, names: dict[str, str], target: Path) -> None:
     }
     ax.set(xlim=(0, 1), ylim=(0.5 - len(rows), 0.5))
     ax.axis("off")
-    for name, entry in concepts.items():
-        for need in entry["needs"]:
+    for name, needs in arrows(concepts).items():
+        for need in needs:
             bend = 0.0 if level[name] == level[need] + 1 else 0.35
             ax.annotate(
                 "",

@@ -20,6 +20,13 @@ from mlsys.errors import UserError
 logger = logging.getLogger(__name__)
 
 
+BUTTONS = {
+    "en": ("Open in Colab", "Download the notebook"),
+    "he": ("פתיחה ב-Colab", "הורדת המחברת"),
+}
+"""The words under a title, by the language of the page (`lang` in its front matter)."""
+
+
 def released_lab(root: Path, lab: str) -> Path:
     """The released notebook of a lab."""
     return root / "_build" / "course" / "release" / lab / f"{lab}.ipynb"
@@ -53,9 +60,10 @@ def add_buttons(
     )
     notebook = notebook_of(app, pagename)
     if notebook:
+        colab, download = BUTTONS[app.env.metadata.get(pagename, {}).get("lang", "en")]
         links = (
-            f'<a href="{settings.colab_url(notebook)}">Open in Colab</a> '
-            f'<a href="{context["pathto"](notebook, 1)}" download>Download the notebook</a>'
+            f'<a href="{settings.colab_url(notebook)}">{colab}</a> '
+            f'<a href="{context["pathto"](notebook, 1)}" download>{download}</a>'
         )
         context["body"] = context["body"].replace("</h1>", f'</h1>\n<p class="course-notebook">{links}</p>', 1)
 

@@ -1,5 +1,6 @@
-"""Small parts of single pages: the search field of the page on errors, and the entry to cite."""
+"""Small parts of pages: the search field of the page on errors, the entry to cite, and what no page should load."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,9 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 CITATION = "CITATION.cff"
+
+ICON_SCRIPT = re.compile(r'<script src="[^"]*scripts/fontawesome\.js[^"]*"></script>\n?')
+"""Half a megabyte that holds up the first paint: the icons come from a font that the theme's style loads as well."""
 
 FIELD = """<div id="stuck-search" hidden>
 <label for="stuck-message">Your message</label>
@@ -65,10 +69,21 @@ def mend_lists(
         )
 
 
+def drop_icon_script(app: Sphinx, exception: Exception | None) -> None:
+    """Take the script that draws icons out of the written pages."""
+    if exception or app.builder.name != "html":
+        return
+    for path in Path(app.outdir).rglob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        if "scripts/fontawesome.js" in text:
+            path.write_text(ICON_SCRIPT.sub("", text), encoding="utf-8")
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx."""
     app.add_directive("stuck-search", StuckSearch)
     app.add_directive("citation", Citation)
     app.connect("html-page-context", add_script)
     app.connect("html-page-context", mend_lists)
+    app.connect("build-finished", drop_icon_script)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,7 +1,7 @@
 """What the build refuses in the text of a page, each with the page, the line and the cure.
 
-A number with a unit in the prose comes from code, by `{glue:text}`. Where it cannot, because it is printed in a cited
-document or is the reader's assumption, a comment in the page says so, and gives the reason:
+A number with a unit in the prose of any page comes from code, by `{glue:text}`. Where it cannot, because it is printed
+in a cited document or is the reader's assumption, a comment in the page says so, and gives the reason:
 
     % given: 45 nm: the process of the cited table
 """
@@ -17,14 +17,13 @@ from sphinx.addnodes import index, pending_xref
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
-from mlsys.course.chapters import is_chapter
 from mlsys.errors import UserError
 from mlsys.measure import records
 
 logger = logging.getLogger(__name__)
 
 MOST_EXCEPTIONS = 5
-"""Numbers per chapter that may stand in the prose with a reason."""
+"""Numbers per page that may stand in the prose with a reason."""
 
 UNIT = (
     r"(?:[kKMGTP]i?B|B|bytes?|FLOPs?|[kMGTP]FLOPs?|[MGT]?OPs?)(?:/s|/byte)?|[kMGT]?bit/s|[munpµ]s|s|seconds?|"
@@ -112,9 +111,7 @@ def _line(text: str, place: int) -> int:
 
 
 def check_numbers(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Refuse bare numbers in chapters, and records that are missing or broken."""
-    if not is_chapter(Path(app.env.doc2path(docname))):
-        return
+    """Refuse bare numbers in the prose, and records that are missing or broken."""
     for line, fault in faults(source[0]):
         logger.error("%s", fault, location=(docname, line))
     for found in RECORD.finditer(source[0]):

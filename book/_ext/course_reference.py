@@ -13,6 +13,7 @@ from mlsys.energy import bases
 from mlsys.hardware import Accelerator, UnknownField, UnknownPrecision
 from mlsys.links import links
 from mlsys.memory import levels
+from mlsys.models import published_sizes
 from mlsys.sourced import Source, Sourced, data_folder, load_toml
 from mlsys.units import Quantity
 
@@ -116,12 +117,18 @@ def energies() -> list[nodes.Node]:
     return found
 
 
+def sizes() -> list[nodes.Node]:
+    """Models whose authors print how many parameters they have."""
+    return [facts([(f"{size.name}, {size.year}", size.parameters) for size in published_sizes().values()])]
+
+
 def sources() -> list[nodes.Node]:
     """The documents that the tables above name, in alphabetical order."""
     rows = [entry for chip in Hardware.all() for entry in (*chip.fields.values(), *(p.rate for p in chip.peaks))]
     rows += [link.rate for link in links()]
     rows += [entry for name in systems() for level in levels(name) for entry in level.fields.values()]
     rows += [entry for b in bases() for entry in (*b.operations.values(), *b.accesses.values())]
+    rows += [entry for size in published_sizes().values() for entry in (size.announced, size.parameters)]
     listing = nodes.bullet_list()
     for source in sorted({row.source for row in rows}, key=lambda source: (source.publisher.lower(), source.title)):
         about = nodes.paragraph("", f"{source.publisher}, ")
@@ -138,6 +145,7 @@ PARTS: dict[str, Callable[[], list[nodes.Node]]] = {
     "links": all_links,
     "levels": memory_levels,
     "energies": energies,
+    "sizes": sizes,
     "sources": sources,
 }
 
@@ -148,7 +156,8 @@ def facts(rows: Iterable[Row]) -> nodes.table:
     for name, entry in rows:
         place = nodes.inline("", f"{entry.source.publisher}, {entry.where}")
         source = nodes.reference("", "", place, refid=anchor(entry.source), internal=True)
-        body.append([nodes.Text(name), nodes.strong("", shown(entry.value)), nodes.Text(entry.condition), source])
+        value = f"{entry.value.m:.0f}" if name == "announced" else shown(entry.value)
+        body.append([nodes.Text(name), nodes.strong("", value), nodes.Text(entry.condition), source])
     return table(COLUMNS, body, "course-facts")
 
 

@@ -1,7 +1,7 @@
 """Pages that run from right to left: `dir: rtl` and `lang: he` in the front matter of a page.
 
 The article of such a page gets both as attributes, and `rtl.css` sets its lists and boxes; code, formulas and pictures
-stay left to right. The words that Sphinx puts before a figure's or table's number are those of the page's language.
+stay left to right. What Sphinx and the course put into an article in English is said in the page's language.
 """
 
 from pathlib import Path
@@ -18,18 +18,29 @@ DIRECTIONS = ("ltr", "rtl")
 WORDS = {"he": {"Figure": "איור", "Table": "טבלה"}}
 """By language: what stands before the number of a figure or table."""
 
+TOOLTIPS = {
+    "he": {
+        "Link to this heading": "קישור לכותרת הזאת",
+        "Link to this image": "קישור לתמונה הזאת",
+        "Link to this table": "קישור לטבלה הזאת",
+    }
+}
+"""By language: what Sphinx says of the marks beside headings, figures and tables."""
+
 ARTICLE = '<article class="bd-article">'
 """The theme's tag, as it is written for every page."""
 
 
-def translate_numbers(
+def translate(
     app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: nodes.document | None
 ) -> None:
-    """Write "Figure 1" in the language of the page, in captions and where the text refers to them."""
+    """Write "Figure 1" and the tooltips of an article in the language of its page."""
     language = app.env.metadata.get(pagename, {}).get("lang", "")
     for english, word in WORDS.get(language, {}).items():
         for start in ('<span class="caption-number">', '<span class="std std-numref">'):
             context["body"] = context["body"].replace(f"{start}{english} ", f"{start}{word} ")
+    for english, words in TOOLTIPS.get(language, {}).items():
+        context["body"] = context["body"].replace(f'title="{english}"', f'title="{words}"')
 
 
 def article_with_direction(html: str, language: str, direction: str) -> str:
@@ -71,6 +82,6 @@ def set_direction(app: Sphinx, exception: Exception | None) -> None:
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx, with the style sheet for such pages."""
     app.add_css_file("rtl.css")
-    app.connect("html-page-context", translate_numbers, priority=950)
+    app.connect("html-page-context", translate, priority=950)
     app.connect("build-finished", set_direction)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

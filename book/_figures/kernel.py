@@ -26,6 +26,10 @@ LAUNCHED_ON = "NVIDIA H200, torch 2.11.0 with CUDA 13.0, driver 580.159.04, reco
 """Where and when the names of `LAUNCHED` were recorded, by the profiling cell of the chapter with these inputs."""
 
 
+ENGLISH: Mapping[str, str] = {}
+"""What the functions below are given instead of translated labels: the texts stand in them in English."""
+
+
 @dataclass(frozen=True)
 class Trip:
     """One offload and its alternative, in milliseconds: copy in, run on the device, copy out; or run on the host."""
@@ -42,7 +46,17 @@ class Trip:
         return self.copy_in + self.run + self.copy_out
 
 
-def call_stack() -> None:
+def label(text: str, labels: Mapping[str, str]) -> str:
+    """The text of a figure, in English or as `labels` says it."""
+    return labels[text] if labels else text
+
+
+def amount(number: str, unit: str, labels: Mapping[str, str]) -> str:
+    """A number and its unit; among Hebrew words they are set apart, so that they keep this order."""
+    return f"\u2066{number} {unit}\u2069" if labels else f"{number} {unit}"
+
+
+def call_stack(labels: Mapping[str, str] = ENGLISH) -> None:
     """One line at the top, many kernels at the bottom, and at each arrow the decision that is taken there."""
     _, ax, colors, _ = viz.setup_plot(figsize=(WIDTH, 6.0))
     ax.set(xlim=(0, 10), ylim=(0.3, 12.5))
@@ -59,27 +73,24 @@ def call_stack() -> None:
         (3.9, "put into a queue: the host goes on,\nthe device starts when it is free"),
     ]
     for y, text, fill, edge in levels:
-        _box(ax, 1.4, y, 7.2, text, colors[fill], colors[edge])
+        _box(ax, 1.4, y, 7.2, label(text, labels), colors[fill], colors[edge])
     for y, text in decisions:
         x = 2.1 if y != 3.9 else 3.4
         ax.annotate("", xy=(x, y - 1.6), xytext=(x, y - 0.05), arrowprops={"arrowstyle": "->", "linewidth": 1.6})
-        ax.text(x + 0.3, y - 0.82, text, va="center", fontsize=10, color=colors["primary"])
-    for place, (text, chosen) in enumerate(
-        [
-            ("FP32,\nlarge tiles", False),
-            ("FP16, on\ntensor cores", True),
-            ("one row,\nsplit sum", False),
-            ("...", False),
-        ]
-    ):
-        fill, edge = ("OrangeLine", "OrangeLine") if chosen else ("OrangeL", "OrangeLine")
-        _box(
-            ax, 0.1 + 2.5 * place, 3.75, 2.3, text, colors[fill], colors[edge], "white" if chosen else colors["primary"]
-        )
-    ax.text(9.9, 4.98, "kernels of the library", ha="right", fontsize=10, color=colors["OrangeLine"])
+        said = label(text, labels)
+        side = "right" if labels else "left"  # translated is the page that runs from right to left
+        ax.text(x + 0.3, y - 0.82, said, va="center", ma=side, fontsize=10, color=colors["primary"])
+    kernels = ["FP32,\nlarge tiles", "FP16, on\ntensor cores", "one row,\nsplit sum"]
+    for place, text in enumerate([*(label(kernel, labels) for kernel in kernels), "..."]):
+        fill, ink = ("OrangeLine", "white") if place == 1 else ("OrangeL", colors["primary"])
+        _box(ax, 0.1 + 2.5 * place, 3.75, 2.3, text, colors[fill], colors["OrangeLine"], ink)
+    library = label("kernels of the library", labels)
+    ax.text(9.9, 4.98, library, ha="right", fontsize=10, color=colors["OrangeLine"])
     for block in range(8):
-        _box(ax, 0.1 + 1.23 * block, 1.2, 1.05, "block", colors["VioletL"], colors["VioletLine"])
-    ax.text(5.0, 0.6, "blocks of threads on the device's cores: here it is computed", ha="center", fontsize=10)
+        text = label("block", labels)
+        _box(ax, 0.1 + 1.23 * block, 1.2, 1.05, text, colors["VioletL"], colors["VioletLine"])
+    below = label("blocks of threads on the device's cores: here it is computed", labels)
+    ax.text(5.0, 0.6, below, ha="center", fontsize=10)
 
 
 def _box(ax: Axes, x: float, y: float, width: float, text: str, fill: str, edge: str, ink: str = "black") -> None:
@@ -90,7 +101,7 @@ def _box(ax: Axes, x: float, y: float, width: float, text: str, fill: str, edge:
     ax.text(x + width / 2, y + height / 2, text, ha="center", va="center", fontsize=10, color=ink, linespacing=0.95)
 
 
-def timelines(trips: list[Trip]) -> None:
+def timelines(trips: list[Trip], labels: Mapping[str, str] = ENGLISH) -> None:
     """When the host, the link and the device are busy in an offload, against the host's doing it alone."""
     viz.apply_style()
     import matplotlib.pyplot as plt
@@ -101,9 +112,9 @@ def timelines(trips: list[Trip]) -> None:
     for ax, trip in zip(axes, trips, strict=True):
         out_start = trip.copy_in + trip.run
         bars = [
-            (2, 0, trip.copy_in, "OrangeLine", "copy in"),
+            (2, 0, trip.copy_in, "OrangeLine", label("copy in", labels)),
             (1, trip.copy_in, trip.run, "GreenLine", ""),
-            (2, out_start, trip.copy_out, "OrangeLine", "copy out"),
+            (2, out_start, trip.copy_out, "OrangeLine", label("copy out", labels)),
             (0, 0, min(trip.on_host, 1.13 * longest), "BlueLine", ""),
         ]
         for lane, start, length, color, text in bars:
@@ -111,18 +122,21 @@ def timelines(trips: list[Trip]) -> None:
             ax.text(start + length / 2, lane, text, ha="center", va="center", color="white", fontsize=9)
         for queued in range(3):  # three calls that return at once
             ax.barh(3, 0.05, left=0.09 * queued, height=0.6, color=colors["primary"])
-        ax.text(0.35, 3, "queues three jobs, is free again", va="center", fontsize=9)
+        ax.text(0.35, 3, label("queues three jobs, is free again", labels), va="center", fontsize=9)
         ax.plot([trip.copy_in] * 2, [1.35, 1.7], color=colors["GreenLine"], linewidth=1)
-        ax.text(out_start + 0.1, 1, f"kernel, {trip.run:.2f} ms", va="center", fontsize=9, color=colors["GreenLine"])
+        run = f"{label('kernel', labels)}, {amount(f'{trip.run:.2f}', 'ms', labels)}"
+        ax.text(out_start + 0.1, 1, run, va="center", fontsize=9, color=colors["GreenLine"])
         if trip.on_host > longest:
-            ax.text(0.15, 0, f"goes on to {trip.on_host:.0f} ms", va="center", color="white", fontsize=9)
+            end = f"{label('goes on to', labels)} {amount(f'{trip.on_host:.0f}', 'ms', labels)}"
+            ax.text(0.15, 0, end, va="center", color="white", fontsize=9)
             ax.annotate("", xy=(1.18 * longest, 0), xytext=(1.1 * longest, 0), arrowprops={"arrowstyle": "->"})
         else:
             ax.text(trip.on_host + 0.1, 0, f"{trip.on_host:.1f} ms", va="center", fontsize=9, color=colors["BlueLine"])
-        ax.set(yticks=range(4), yticklabels=["CPU alone", "device", "link", "host"], xlim=(0, 1.2 * longest))
+        lanes = [label(lane, labels) for lane in ("CPU alone", "device", "link", "host")]
+        ax.set(yticks=range(4), yticklabels=lanes, xlim=(0, 1.2 * longest))
         ax.set_title(trip.title, fontsize=10, loc="left")
         ax.grid(visible=False, axis="y")
-    axes[-1].set_xlabel("time, ms")
+    axes[-1].set_xlabel(label("time, ms", labels))
 
 
 def recorded(record: Record, name: str, variant: str, size: int) -> Row:
@@ -139,17 +153,19 @@ def recorded(record: Record, name: str, variant: str, size: int) -> Row:
     raise UserError(f"the record of {record.device} has no {name!r}, {variant}, ({size},); it has {known}")
 
 
-def predicted_and_measured(cases: Mapping[str, tuple[float, float]]) -> None:
+def predicted_and_measured(cases: Mapping[str, tuple[float, float]], labels: Mapping[str, str] = ENGLISH) -> None:
     """Predicted and measured time in milliseconds of each case, as two points on a logarithmic axis."""
     _, ax, colors, _ = viz.setup_plot(figsize=(WIDTH, 1.1 + 0.75 * len(cases)))
     times = [time_ms for pair in cases.values() for time_ms in pair]
+    words = [label(word, labels) for word in ("predicted", "measured")]
     for place, (predicted, measured) in enumerate(cases.values()):
         ax.plot([predicted, measured], [place] * 2, color=colors["BlueLine"], linewidth=1.2)
         ax.plot(predicted, place, "o", markersize=9, markerfacecolor="white", color=colors["BlueLine"])
         ax.plot(measured, place, "o", markersize=9, color=colors["BlueLine"])
-        ax.text(predicted, place - 0.2, f"{predicted:.2g} predicted", ha="center", fontsize=9)
-        ax.text(measured, place + 0.36, f"{measured:.2g} measured", ha="center", fontsize=9, color=colors["BlueLine"])
-    ax.set(xscale="log", xlim=(0.1 * min(times), 6 * max(times)), xlabel="time, ms", ylim=(len(cases) - 0.4, -0.6))
+        ax.text(predicted, place - 0.2, f"{predicted:.2g} {words[0]}", ha="center", fontsize=9)
+        ax.text(measured, place + 0.36, f"{measured:.2g} {words[1]}", ha="center", fontsize=9, color=colors["BlueLine"])
+    ax.set(xscale="log", xlim=(0.1 * min(times), 6 * max(times)), ylim=(len(cases) - 0.4, -0.6))
+    ax.set_xlabel(label("time, ms", labels))
     ax.set_yticks(range(len(cases)), list(cases))
     ax.set_xticks([0.1, 1, 10], ["0.1", "1", "10"])
     ax.minorticks_off()

@@ -1,66 +1,51 @@
-"""Figures of the chapter on the memory wall; each draws one claim from numbers of the package or of the tables here."""
+"""Figures of the chapter on the memory wall; each draws one claim from numbers of the package."""
 
 from collections.abc import Mapping, Sequence
 
 from mlsys import viz
 from mlsys.energy import basis
 from mlsys.hardware import Accelerator, Hardware
-from mlsys.models import Model
+from mlsys.models import Model, published_size, published_sizes
 
 WIDTH = 5.0
 """Inches: with the course's font size, text stays readable when a phone shrinks the figure to its width."""
 
-OLDER_CHIPS = {"K20X": (2012, 3.95, 250), "K80": (2014, None, 480), "P100": (2016, 21.2, 732)}
-"""Chips that the package does not carry: year, peak in TFLOP/s (K20X FP32, P100 FP16), GB/s of device memory.
-
-Sources: nvidia2013teslak, nvidia2015k80 (the sum of two dies), nvidia2016p100 in references.bib.
-"""
-CHIP_YEARS = {
-    "v100-sxm2": 2017,
-    "tpu-v2": 2017,
-    "a100-80gb-sxm": 2020,
-    "tpu-v4": 2021,
-    "h100-sxm": 2022,
-    "mi300x": 2023,
-    "b200": 2024,
-    "mi325x": 2024,
-    "tpu-v6e": 2024,
+SINCE_2012 = {
+    "k20x": "fp32",
+    "p100-sxm2": "fp16",
+    "v100-sxm2": "fp16",
+    "a100-80gb-sxm": "fp16",
+    "h100-sxm": "fp16",
+    "b200": "fp16",
 }
-"""Chips of the package by the year in which they came out."""
-MODEL_SIZES = {
-    "AlexNet": (2012, 60e6),
-    "VGG-16": (2014, 138e6),
-    "ResNet-50": (2015, 25.6e6),
-    "BERT-L": (2018, 340e6),
-    "GPT-3": (2020, 175e9),
-    "PaLM": (2022, 540e9),
-    "Llama 3.1": (2024, 405e9),
-    "DeepSeek-V3": (2024, 671e9),
-    "Llama 4": (2025, 400e9),
-}
-"""Year and parameters that the authors print; those of mixtures of experts are totals.
-
-Sources: krizhevsky2012imagenet, simonyan2015vgg, he2016resnet, devlin2019bert, brown2020language, chowdhery2023palm,
-grattafiori2024llama3, deepseek2024v3, meta2025llama4 in references.bib.
-"""
+"""Chips by the number format in which their peak is counted; the K20X has none narrower than FP32."""
+BANDWIDTHS = "k80 tpu-v2 v100-sxm2 a100-80gb-sxm tpu-v4 h100-sxm mi300x mi325x tpu-v6e b200".split()
+"""Chips whose bandwidth is set beside the sizes of models."""
 FORMAT_COLORS = {"tf32": "GreenLine", "fp16": "BlueLine", "fp8": "OrangeLine", "fp4": "RedLine"}
-BASE = "K80"
-BASE_MODEL = "VGG-16"
+BASE = "k80"
+BASE_MODEL = "vgg-16"
 
 
 def short(acc: Accelerator) -> str:
     """The name that people use, such as "H100"."""
-    return acc.id.split("-")[0].upper() if not acc.id.startswith("tpu") else acc.id.upper().replace("-V", " v")
+    return acc.id.replace("tpu-", "TPU ") if acc.id.startswith("tpu") else acc.id.split("-")[0].upper()
 
 
 def bandwidth_growth(chip_id: str, since: str = BASE) -> float:
     """Memory bandwidth of a chip as a multiple of an older chip's."""
-    return Hardware.get(chip_id).memory_bw.m_as("GB/s") / OLDER_CHIPS[since][2]
+    return float((Hardware.get(chip_id).memory_bw / Hardware.get(since).memory_bw).m_as(""))
 
 
-def model_growth(name: str, since: str = BASE_MODEL) -> float:
+def peak_growth(chip_id: str) -> float:
+    """Peak rate of a chip as a multiple of the K20X's, each in its own number format."""
+    first, *_ = SINCE_2012
+    rate, before = (Hardware.get(chip).peak(SINCE_2012[chip]) for chip in (chip_id, first))
+    return float((rate / before).m_as(""))
+
+
+def model_growth(model_id: str, since: str = BASE_MODEL) -> float:
     """Parameters of a model as a multiple of another's."""
-    return MODEL_SIZES[name][1] / MODEL_SIZES[since][1]
+    return float((published_size(model_id).params / published_size(since).params).m_as(""))
 
 
 def two_times(model: Model, chips: Sequence[Accelerator], precision: str = "fp16") -> None:
@@ -80,34 +65,30 @@ def two_times(model: Model, chips: Sequence[Accelerator], precision: str = "fp16
     ax.grid(visible=False, axis="y")
 
 
-def growth(chips: Sequence[str], precision: str = "fp16") -> None:
+def growth() -> None:
     """Peak rate and memory bandwidth relative to the K20X of 2012, with a mark where the number format narrows."""
     _, ax, colors, _ = viz.setup_plot(figsize=(WIDTH, 3.9))
-    years = [OLDER_CHIPS["K20X"][0], OLDER_CHIPS["P100"][0], *(CHIP_YEARS[chip] for chip in chips)]
-    peaks = [OLDER_CHIPS["K20X"][1], OLDER_CHIPS["P100"][1]]
-    peaks += [Hardware.get(chip).peak(precision).m_as("TFLOP/s") for chip in chips]
-    bandwidths = [OLDER_CHIPS["K20X"][2], OLDER_CHIPS["P100"][2]]
-    bandwidths += [Hardware.get(chip).memory_bw.m_as("GB/s") for chip in chips]
-    for values, color, marker, name in (
+    first, *_ = SINCE_2012
+    years = [Hardware.get(chip).year for chip in SINCE_2012]
+    peaks = [peak_growth(chip) for chip in SINCE_2012]
+    bandwidths = [bandwidth_growth(chip, first) for chip in SINCE_2012]
+    for relative, color, marker, name in (
         (peaks, "GreenLine", "o", "arithmetic"),
         (bandwidths, "BlueLine", "s", "memory bandwidth"),
     ):
-        relative = [value / values[0] for value in values]
         ax.semilogy(years, relative, f"{marker}-", color=colors[color])
         ax.text(
             years[-1] + 0.25, relative[-1], f"{relative[-1]:,.0f}×", color=colors[color], va="center", weight="bold"
         )
         ax.text(years[-1], relative[-1] * 1.45, name, color=colors[color], ha="right", va="bottom")
-        if values is peaks:
+        if relative is peaks:
             for index, change in ((1, "FP16"), (2, "tensor cores")):
                 ax.annotate(
                     change, (years[index], relative[index]), xytext=(-7, 3), textcoords="offset points", ha="right"
                 )
-    names = ["K20X", "P100", *(short(Hardware.get(chip)) for chip in chips)]
-    for name, year, bandwidth in zip(names, years, bandwidths, strict=True):
-        ax.annotate(
-            name, (year, bandwidth / bandwidths[0]), xytext=(3, -7), textcoords="offset points", va="top", fontsize=9
-        )
+    for chip, year, bandwidth in zip(SINCE_2012, years, bandwidths, strict=True):
+        name = short(Hardware.get(chip))
+        ax.annotate(name, (year, bandwidth), xytext=(3, -7), textcoords="offset points", va="top", fontsize=9)
     ax.set_xticks(range(2012, 2026, 2))
     ax.set_yticks([1, 10, 100, 1000], ["1", "10", "100", "1,000"])
     ax.set(ylabel="growth since 2012 (K20X = 1)", xlim=(2011.5, 2026), ylim=(0.6, 2600))
@@ -141,34 +122,31 @@ def ridges(chips: Sequence[str]) -> None:
 def models_against_bandwidth() -> None:
     """Parameters of published models and bandwidth of chips, each relative to its own value of 2014."""
     _, ax, colors, _ = viz.setup_plot(figsize=(WIDTH, 4.4))
-    left, below = {"PaLM"}, {"ResNet-50", "Llama 3.1", "Llama 4"}
-    for name, (year, _) in MODEL_SIZES.items():
-        relative = model_growth(name)
+    left, below = {"palm"}, {"resnet-50": "center", "llama-3.1": "right", "llama-4": "left"}
+    for model in published_sizes().values():
+        year, relative = model.year, model_growth(model.id)
         ax.semilogy(year, relative, "o", color=colors["VioletLine"])
         shift, side, align = (0, 7), "bottom", "center"
-        if name in below:
-            shift, side = (0, -7), "top"
-            align = "right" if name == "Llama 3.1" else "center"
-        elif name in left:
+        if model.id in below:
+            shift, side, align = (0, -7), "top", below[model.id]
+        elif model.id in left:
             shift, side, align = (-7, 0), "center", "right"
         ax.annotate(
-            name, (year, relative), xytext=shift, textcoords="offset points", ha=align, va=side,
+            model.name, (year, relative), xytext=shift, textcoords="offset points", ha=align, va=side,
             color=colors["VioletLine"], fontsize=9,
         )  # fmt: skip
-    points = [(OLDER_CHIPS[BASE][0], 1.0), *((CHIP_YEARS[chip], bandwidth_growth(chip)) for chip in CHIP_YEARS)]
-    ax.semilogy(*zip(*points, strict=True), "s", markersize=5, color=colors["BlueLine"])
-    named = {BASE: points[0], "TPU v6e": (CHIP_YEARS["tpu-v6e"], bandwidth_growth("tpu-v6e"))}
-    named["B200"] = (CHIP_YEARS["b200"], bandwidth_growth("b200"))
-    for name, point in named.items():
-        shift, align = ((0, -8), "center") if name == BASE else ((7, 0), "left")
+    points = {chip: (Hardware.get(chip).year, bandwidth_growth(chip)) for chip in BANDWIDTHS}
+    ax.semilogy(*zip(*points.values(), strict=True), "s", markersize=5, color=colors["BlueLine"])
+    for chip in (BASE, "tpu-v6e", "b200"):
+        shift, align = ((0, -8), "center") if chip == BASE else ((7, 0), "left")
         ax.annotate(
-            name, point, xytext=shift, textcoords="offset points", ha=align,
-            va="top" if name == BASE else "center", color=colors["BlueLine"], fontsize=9,
+            short(Hardware.get(chip)), points[chip], xytext=shift, textcoords="offset points", ha=align,
+            va="top" if chip == BASE else "center", color=colors["BlueLine"], fontsize=9,
         )  # fmt: skip
     ax.text(2019, 0.8, "bandwidth of a chip", color=colors["BlueLine"])
     ax.text(2011.9, 2500, "parameters\nof a model", color=colors["VioletLine"], va="center")
     ax.set_yticks([0.1, 1, 10, 100, 1000, 10000], ["0.1", "1", "10", "100", "1,000", "10,000"])
-    ax.set(ylabel="growth since 2014 (= 1)", xlim=(2011.3, 2026.4), ylim=(0.06, 16000))
+    ax.set(ylabel="growth since 2014 (= 1)", xlim=(2010.8, 2026.4), ylim=(0.06, 16000))
     ax.set_xticks(range(2012, 2026, 2))
     ax.minorticks_off()
 

@@ -86,7 +86,7 @@ def two_chips(chips: Sequence[Accelerator], named: Mapping[str, Op], precision: 
         ax.text(x * 0.93, 0.027, name, rotation=90, ha="right", va="bottom", fontsize=9)
         ax.annotate(
             f"{rates[1] / rates[0]:.1f}×", (x, max(rates)), xytext=(0, 6), textcoords="offset points",
-            ha="center" if x > 50 else "right", va="bottom", fontsize=9, weight="bold",
+            ha="center" if max(rates) == rooflines[1].peak.m else "right", va="bottom", fontsize=9, weight="bold",
         )  # fmt: skip
     log_axes(ax, 0.12, 12000, 0.02, 4000)
 

@@ -1,5 +1,16 @@
-"""What the tiling lab measures for the record: the ladder of tile sizes in float32, and tensor cores in float16."""
+"""What the tiling lab measures for the record.
 
+The ladder of tile sizes in float32 and the challenge's kernel in float16, both the lab's own; and the course's fastest
+products, `fast.py`, in float32 and bf16, replayed from CUDA graphs.
+"""
+
+import importlib.util
+import random
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -15,54 +26,119 @@ LADDER = (  # tile_m, tile_n, tile_k, warps
     (128, 64, 16, 8),
 )
 SIDES = (2048, 4096)
+TENSOR_CORE_SHAPES = (
+    (1024, 1024, 1024),
+    (2048, 2048, 2048),
+    (4096, 4096, 4096),
+    (8192, 8192, 8192),
+    (8192, 8192, 512),
+    (4096, 14336, 4096),
+    (4095, 4097, 4093),  # no row starts where a descriptor wants it
+)
+DRAWN = 3
+"""Shapes that are drawn anew in every run, so that no plan can be made for them."""
 
 
-def rows(names: dict[str, Any], ceilings: Ceilings) -> list[Row]:
-    """Time the lab's kernel tile by tile beside cuBLAS; tf32 stays off, for the kernel multiplies in full float32."""
+def rows(names: dict[str, Any], ceilings: Ceilings) -> Iterator[Row]:
+    """Time the lab's kernels and the fastest ones beside cuBLAS; tf32 stays off, for float32 means float32 here."""
     torch.backends.cuda.matmul.allow_tf32 = False
-    found = []
     for side in SIDES:
         for tile_m, tile_n, tile_k, warps in LADDER:
             constants = {"TILE_M": tile_m, "TILE_N": tile_n, "TILE_K": tile_k, "GROUP_M": 8, "num_warps": warps}
-            found.append(measure(names, ceilings, "tiling ladder", side, "fp32", torch.float32, constants))
+            yield lab_row(names, ceilings, "tiling ladder", side, "fp32", constants)
     if ceilings.device.has_triton_tensor_cores:
         for side in SIDES:
             constants = names["tensor_config"]((side, side, side), "fp16")
-            found.append(measure(names, ceilings, "tensor-core matmul", side, "fp16", torch.float16, constants))
-    return found
+            yield lab_row(names, ceilings, "tensor-core matmul", side, "fp16", constants)
+    fast = fast_module()
+    if (ceilings.device.capability or (0, 0)) >= fast.NEEDS:
+        for side in SIDES:
+            yield fast_row(fast, ceilings, (side, side, side), "fp32")
+        draw = random.SystemRandom()
+        drawn = [tuple(draw.randint(512, 6000) for _ in "mnk") for _ in range(DRAWN)]
+        for shape in (*TENSOR_CORE_SHAPES, *drawn):
+            yield fast_row(fast, ceilings, shape, "bf16")
 
 
-def measure(
-    names: dict[str, Any],
+def fast_module() -> ModuleType:
+    """`fast.py` beside this file, which no package holds."""
+    name = "tiling_fast"
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name("fast.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # its dataclasses look themselves up there
+    spec.loader.exec_module(module)
+    return module
+
+
+def lab_row(
+    names: dict[str, Any], ceilings: Ceilings, name: str, side: int, dtype: str, constants: dict[str, int]
+) -> Row:
+    """One configuration of the lab's kernel on square matrices."""
+    a, b, out = matrices((side, side, side), dtype)
+    launch, kernel = ("launch_matmul", "matmul_kernel") if dtype == "fp32" else ("launch_tensor", "tensor_kernel")
+    call = partial(names[launch], names[kernel], constants, out, a, b)
+    variant = f"{constants['TILE_M']}x{constants['TILE_N']}x{constants['TILE_K']}"
+    return product_row(ceilings, name, variant, (side, side, side), dtype, call, (a, b, out))
+
+
+def fast_row(fast: ModuleType, ceilings: Ceilings, shape: tuple[int, ...], dtype: str) -> Row:
+    """The course's fastest product of one shape, by the plan that its rule chooses."""
+    a, b, out = matrices(shape, dtype)
+    rule = fast.float32_plan if dtype == "fp32" else fast.tensor_core_plan
+    plan = rule(*shape, ceilings.device)
+    call = partial(fast.matmul, a, b, out)
+    variant = f"{plan.tile_m}x{plan.tile_n}x{plan.tile_k}"
+    return product_row(ceilings, "fast matmul", variant, shape, dtype, call, (a, b, out), graph=True)
+
+
+def matrices(shape: tuple[int, ...], dtype: str) -> list[torch.Tensor]:
+    """Random normal A and B, and room for C."""
+    m, n, k = shape
+    torch_dtype = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}[dtype]
+    return [torch.randn(sides, device="cuda").to(torch_dtype) for sides in ((m, k), (k, n), (m, n))]
+
+
+def product_row(
     ceilings: Ceilings,
     name: str,
-    side: int,
+    variant: str,
+    shape: tuple[int, ...],
     dtype: str,
-    torch_dtype: torch.dtype,
-    constants: dict[str, int],
+    call: Any,
+    tensors: tuple[torch.Tensor, ...],
+    graph: bool = False,
 ) -> Row:
-    """One configuration of the lab's kernel on square matrices, checked against the library before it is timed."""
-    a, b = (torch.randn(side, side, device="cuda", dtype=torch_dtype) for _ in range(2))
-    out, library = torch.empty_like(a), torch.empty_like(a)
-
-    def kernel() -> None:
-        names["launch_matmul"](names["matmul_kernel"], constants, out, a, b)
-
-    def cublas() -> None:
-        torch.matmul(a, b, out=library)
-
-    kernel()
+    """Time a product beside the library's, after a comparison of some rows with float64."""
+    a, b, out = tensors
+    library = torch.empty_like(out)
+    cublas = partial(torch.matmul, a, b, out=library)
+    out.fill_(float("nan"))
+    call()
     cublas()
-    names["grading"].assert_close(out, library, what=f"{name} {constants}")
+    check_product(out, library, a, b, f"{name} {variant} {shape} {dtype}")
+    m, n, k = shape
     return row(
         "lab",
         name,
-        f"{constants['TILE_M']}x{constants['TILE_N']}x{constants['TILE_K']}",
-        (side, side, side),
+        variant,
+        shape,
         dtype,
-        call=kernel,
+        call=call,
         peers={"cuBLAS": cublas},
-        work=2 * side**3 / 1e12,
+        work=2 * m * n * k / 1e12,
         ceiling=ceilings.matmul[dtype].m_as("TFLOP/s"),
         rate_unit="TFLOP/s",
+        graph=graph,
     )
+
+
+def check_product(out: torch.Tensor, library: torch.Tensor, a: torch.Tensor, b: torch.Tensor, what: str) -> None:
+    """Raise `ArithmeticError` if `out` has a hole, or is further from float64 than twice the library's product."""
+    picked = torch.randperm(a.shape[0], device=a.device)[:64]
+    exact = a[picked].double() @ b.double()
+    ours, theirs = (float((x[picked].double() - exact).norm() / exact.norm()) for x in (out, library))
+    far = float((out.float() - library.float()).norm() / library.float().norm())
+    if not (ours <= 2 * theirs + 1e-6 and far <= 4 * theirs + 1e-5):
+        raise ArithmeticError(f"{what}: error {ours:.1e} where cuBLAS has {theirs:.1e}; the two differ by {far:.1e}")

@@ -92,9 +92,13 @@ class CourseTree:
         """The course's secret, drawn once; hidden tests draw their inputs from it."""
         path = self.root / "secret.txt"
         if not path.is_file():
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(descriptor, "w") as file:
+            # Written whole and then put there: a kill or a full disk leaves no empty secret.
+            draft = path.with_name(f"secret.{os.getpid()}.part")
+            with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
                 file.write(secrets.token_hex(16))
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(path)
         return path.read_text(encoding="utf-8").strip()
 
     def students(self, lab: str) -> list[str]:

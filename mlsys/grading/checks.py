@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
+from mlsys.grading.error_picture import ErrorPicture
 from mlsys.grading.tolerances import relative_tolerance
 from mlsys.grading.verdicts import WrongAnswer
 
@@ -57,7 +58,8 @@ def assert_close(
     error, allowed = errors_and_tolerance(actual, expected)
     wrong = ~(error <= allowed)  # a NaN is wrong
     if bool(wrong.any()):
-        raise WrongAnswer(f"{what}: {_describe(actual, expected, wrong, error, tile)}")
+        picture = ErrorPicture.of(wrong, tile, hidden=not _show_expected.get())
+        raise WrongAnswer(f"{what}: {_describe(actual, expected, wrong, error, tile)}", picture)
 
 
 def assert_equal(actual: object, expected: int | str, *, what: str) -> None:

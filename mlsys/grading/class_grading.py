@@ -1,55 +1,36 @@
-"""Grade a class: every submission of a folder through nbgrader, and one table of how everybody came out.
+"""Grade a class: every submission of a folder or zip through nbgrader, and how everybody came out.
 
 A submission that cannot be graded is refused with its reason and listed like the others; no submission ends the batch.
 """
 
-import fcntl
 import os
-import re
-import shutil
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import track
 
 from mlsys.course.digest import digest, package_digest
-from mlsys.course.lab import Lab
-from mlsys.course.nbgrader_steps import (
-    NbgraderFailed,
-    autograde,
-    configured_cpu_limit_s,
-    configured_device,
-    enter_refusal,
-    generate_feedback,
-    marks,
-)
+from mlsys.course.lab import Lab, find_lab
+from mlsys.course.nbgrader_steps import configured_cpu_limit_s, configured_device, marks
 from mlsys.course.release import release
+from mlsys.course.sample_class import hand_in
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UnknownName, UserError
-from mlsys.grading.feedback import Page, render
-from mlsys.grading.nbgrader_plugin import found_verdicts
-from mlsys.grading.pool import Judged, judge_all
-from mlsys.grading.records import REFUSED, QuestionRecord, Record
-from mlsys.grading.regrade import Change, changes_of
-from mlsys.grading.runner import device_and_versions
+from mlsys.grading import runner
+from mlsys.grading.entering import disk_faults, enter
+from mlsys.grading.judging import Judging
+from mlsys.grading.progress import tracked
+from mlsys.grading.records import QuestionRecord, Record
+from mlsys.grading.regrade import Change, changes_of, with_gpu_results
+from mlsys.grading.report import safe
+from mlsys.grading.roster import Roster
+from mlsys.grading.runs import Run, one_at_a_time
+from mlsys.grading.slot.sandbox import SandboxError
 from mlsys.grading.submission import released_lab
-
-_STUDENT = re.compile(r"[\w][\w.@+ -]{0,99}")
-
-
-@dataclass(frozen=True)
-class Batch:
-    """A graded class: records by student, how many were graded now, and changes that wait for a yes."""
-
-    lab: Lab
-    records: dict[str, Record]
-    graded_now: int
-    changes: tuple[Change, ...] = ()
-    withheld: bool = False
+from mlsys.grading.submissions import Collected, collect
+from mlsys.sandbox_check import check_sandbox
 
 
 @dataclass(frozen=True)
@@ -57,17 +38,49 @@ class Options:
     """How a class is graded.
 
     Attributes:
-        submissions: a folder of `<student>.ipynb`, or one laid out as `[submitted/]<student>/<lab>/<lab>.ipynb`; the
-            tree's own `submitted` when None.
+        submissions: where they come from, as `submissions.collect` takes it; the tree's own `submitted` when None.
         workers: processes that judge side by side.
         student: only this one, or everybody when empty.
         accept_changes: write scores that a regrade of an unchanged submission changes.
+        roster: who the students are, with due times and late days.
+        policy: which attempt counts, one of `attempt_policy.POLICIES`.
+        sample_class: hand in the lab's sample class first, and grade that.
+        unsafe_no_sandbox: go on without the sandbox where it cannot run.
+        arguments: how the command line said all this, for a later `--resume`.
     """
 
     submissions: Path | None = None
     workers: int = os.cpu_count() or 1
     student: str = ""
     accept_changes: bool = False
+    roster: Roster | None = None
+    policy: str = "newest"
+    sample_class: bool = False
+    unsafe_no_sandbox: bool = False
+    arguments: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A graded class.
+
+    Attributes:
+        lab: the lab, as it is released now.
+        records: by student, with the points that a person gave.
+        graded_now: how many of them were graded in this run.
+        collected: what came in, with everybody who is unknown, missing, or in doubt.
+        changes: scores of unchanged submissions that this run changes.
+        withheld: whether the changes wait for a yes.
+        minutes: how long this run took.
+    """
+
+    lab: Lab
+    records: dict[str, Record]
+    graded_now: int
+    collected: Collected
+    changes: tuple[Change, ...] = ()
+    withheld: bool = False
+    minutes: float = 0.0
 
 
 def grade_class(root: Path, tree: CourseTree, name: str, options: Options, console: Console) -> Batch:
@@ -83,144 +96,139 @@ def grade_class(root: Path, tree: CourseTree, name: str, options: Options, conso
         console: where progress is shown.
 
     Raises:
-        UserError: unknown lab or student, no submissions, a folder that cannot be written, or a missing package.
+        SandboxError: student code cannot be shut in on this machine, and `unsafe_no_sandbox` is not set.
+        UserError: unknown lab or student, no submissions, a folder that cannot be written, a full disk, another run at
+            work, or a missing package.
     """
-    release(root, tree, [name])
-    lab = released_lab(tree, name)
-    with _one_at_a_time(tree):
-        students = _students(tree, name, options)
-        course = digest(package_digest(), tree.secret(), *(path.read_bytes() for path in _versions(tree, name)))
-        states = {student: _state(tree, name, student, course) for student in students}
-        old = {student: Record.read(tree.record(name, student)) for student in students}
-        open_ones = [student for student in students if not _is_done(tree, name, student, old[student], states)]
-        device = configured_device(tree)
-        if open_ones:
-            device_and_versions(device)  # before the first submission, for a missing package is no student's fault
-        judged = judge_all(
-            tree,
-            name,
-            open_ones,
-            workers=min(options.workers, len(open_ones)),
-            device=device,
-            cpu_limit_s=configured_cpu_limit_s(tree),
-        )
-        changes: list[Change] = []
-        shown = track(judged, f"Grading {name}", total=len(open_ones), console=console, transient=True)
-        for result in shown if open_ones else ():
-            found = changes_of(old[result.student], result)
-            changes += found
-            if options.accept_changes or not found:
-                _write(tree, lab, result, states[result.student])
-        records = {student: Record.read(tree.record(name, student)) for student in students}
-        kept = {student: record for student, record in records.items() if record}
-        marked = _with_marks(tree, name, kept)
+    started_s = time.monotonic()
+    path = find_lab(root, name)
+    with disk_faults(tree):
+        tree.create()
+        with one_at_a_time(tree):
+            release(root, tree, [name])
+            source = options.submissions
+            if options.sample_class:
+                source = tree.root / "sample-class" / name
+                hand_in(path, source, tree)
+            collected = collect(source, tree, name, options.roster, policy=options.policy)
+            students = _students(collected, source or tree.root / "submitted", name, options.student)
+            work = _open_work(tree, name, students, collected, options)
+            changes = _judge_and_enter(tree, work, collected, options, console) if work.states else []
+            records = {student: Record.read(tree.record(name, student)) for student in students}
+            marked = _with_marks(tree, name, {student: record for student, record in records.items() if record})
+    minutes = (time.monotonic() - started_s) / 60
     withheld = bool(changes) and not options.accept_changes
-    return Batch(lab, marked, len(open_ones), tuple(changes), withheld)
+    return Batch(work.lab, marked, len(work.states), collected, tuple(changes), withheld, minutes)
 
 
-def _students(tree: CourseTree, lab: str, options: Options) -> list[str]:
-    source = options.submissions
-    students = tree.students(lab) if source is None else collect(source, tree, lab)
+def _students(collected: Collected, source: Path, lab: str, only: str) -> list[str]:
+    students = collected.students
     if not students:
-        raise UserError(f"{source or tree.root / 'submitted'} holds no submissions to {lab}: put <student>.ipynb there")
-    _check_names(students)
-    if options.student and options.student not in students:
-        raise UnknownName.of("student", options.student, students)
-    return [options.student] if options.student else students
+        others = "".join(f"\n  {safe(note.name)}: {note.reason}" for note in collected.ignored[:10])
+        raise UserError(f"{source} holds no submissions to {lab}: put <student>.ipynb there{others}")
+    if only and only not in students:
+        raise UnknownName.of("student", only, students)
+    return [only] if only else students
 
 
-def _is_done(tree: CourseTree, lab: str, student: str, record: Record | None, states: dict[str, str]) -> bool:
-    return bool(record and record.state == states[student] and tree.feedback(lab, student).is_file())
+@dataclass(frozen=True)
+class _Work:
+    """What a run has to do: the state that each open submission will have, what was known of it, and where it runs.
+
+    `attempt_state` is what all of them share: package, tests, device, sandbox.
+    """
+
+    lab: Lab
+    states: dict[str, str]
+    old: dict[str, Record | None]
+    device: str
+    sandboxed: bool
+    attempt_state: str
 
 
-def collect(folder: Path, tree: CourseTree, lab: str) -> list[str]:
-    """Copy the submissions of `folder` into the tree and return the students' names; older attempts are kept.
+def _open_work(tree: CourseTree, name: str, students: list[str], collected: Collected, options: Options) -> _Work:
+    versions = sorted((tree.root / "versions" / name).glob("*.ipynb"))
+    course = digest(package_digest(), tree.secret(), *(path.read_bytes() for path in versions))
+    states = {student: _state(course, collected, student) for student in students}
+    old = {student: Record.read(tree.record(name, student)) for student in students}
+    device = configured_device(tree)
+    waits = any(_waits_for_gpu(record) for record in old.values())
+    gpu_is_here = waits and runner.check_device(device) == "gpu"
+
+    def is_done(student: str) -> bool:
+        record = old[student]
+        if record is None or record.state != states[student] or not tree.feedback(name, student).is_file():
+            return False
+        return not (gpu_is_here and _waits_for_gpu(record))
+
+    def was_sandboxed(student: str) -> bool:
+        record = old[student]
+        return record is None or record.sandboxed
+
+    doubtful = [student for student in students if not is_done(student) or not was_sandboxed(student)]
+    # Before the first submission: neither a missing package nor a missing sandbox is a student's fault.
+    to_judge = [student for student in doubtful if student not in collected.refused]
+    kind = runner.check_device(device) if to_judge else ""
+    sandboxed = not to_judge or _sandbox_holds(options.unsafe_no_sandbox)
+    open_ones = [student for student in doubtful if sandboxed or not is_done(student)]
+    open_states = {student: states[student] for student in open_ones}
+    attempt_state = digest(course, kind, str(sandboxed))
+    return _Work(released_lab(tree, name), open_states, old, device, sandboxed, attempt_state)
+
+
+def _state(course: str, collected: Collected, student: str) -> str:
+    attempts = [choice.attempt.digest if choice.attempt else "" for choice in collected.choices[student]]
+    return digest(course, collected.refused.get(student, ""), *attempts)
+
+
+def _waits_for_gpu(record: Record | None) -> bool:
+    return bool(record and any(question.verdict == "needs gpu" for question in record.questions))
+
+
+def _sandbox_holds(unsafe_no_sandbox: bool) -> bool:
+    """Whether student code can be shut in on this machine.
 
     Raises:
-        UserError: no such folder, or a name that cannot be a student's.
+        SandboxError: it cannot, and nobody has said to go on without.
     """
-    if not folder.is_dir():
-        raise UserError(f"{folder} is no folder: name the folder that holds the submissions")
-    if (folder / "submitted").is_dir():
-        folder = folder / "submitted"
-    found = {path.stem: path for path in sorted(folder.glob("*.ipynb"))}
-    for path in sorted(folder.glob(f"*/{lab}")):
-        notebooks = sorted(path.glob("*.ipynb"))
-        # A notebook under another name, such as a copy, counts when it is the only one.
-        found[path.parent.name] = notebooks[0] if len(notebooks) == 1 else path / f"{lab}.ipynb"
-    _check_names(found)
-    for student, source in found.items():
-        target = tree.submitted(lab, student)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if source.is_symlink() or not source.is_file():
-            continue
-        if target.is_file() and target.read_bytes() != source.read_bytes():
-            kept = tree.root / "attempts" / student / lab / f"{digest(target.read_bytes())}.ipynb"
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(target, kept)
-        if not target.is_file() or target.read_bytes() != source.read_bytes():
-            shutil.copyfile(source, target)
-    return sorted(found)
+    fault = check_sandbox(runner._site())
+    if fault and not unsafe_no_sandbox:
+        raise SandboxError(
+            f"the sandbox cannot run here, and without it students' code could read and change what you can: {fault}\n"
+            "Nothing was graded. Mend it (`mlsys doctor` looks again), grade on another machine, or, where nothing is "
+            "at stake, add --unsafe-no-sandbox"
+        )
+    return not fault
 
 
-def _check_names(students: Iterable[str]) -> None:
-    for student in students:
-        if not _STUDENT.fullmatch(student):
-            raise UserError(f"{student!r} cannot be a student's name: use letters, digits, spaces and . @ + - _ only")
-
-
-def _versions(tree: CourseTree, lab: str) -> list[Path]:
-    return sorted((tree.root / "versions" / lab).glob("*.ipynb"))
-
-
-def _state(tree: CourseTree, lab: str, student: str, course_state: str) -> str:
-    path = tree.submitted(lab, student)
-    return digest(course_state, path.read_bytes() if path.is_file() else b"")
-
-
-def _write(tree: CourseTree, lab: Lab, judged: Judged, state: str) -> None:
-    """Enter one judged submission into gradebook, record and feedback."""
-    student = judged.student
-    tree.record(lab.name, student).unlink(missing_ok=True)  # until the new one is whole, this student is open
-    if judged.refused:
-        _refuse(tree, lab, student, judged.refused, state if judged.submission else "")
-        return
-    found_verdicts[lab.name, judged.submission] = judged.questions
-    try:
-        autograde(tree, lab.name, student)
-        generate_feedback(tree, lab.name, student)
-    except NbgraderFailed as error:
-        # Without a state it is tried again next time: the fault may not be the student's.
-        _refuse(tree, lab, student, f"nbgrader could not grade it ({error})", state="")
-        return
-    finally:
-        found_verdicts.pop((lab.name, judged.submission), None)
-    record = Record.read(tree.record(lab.name, student))
-    if record is None:
-        _refuse(tree, lab, student, "nbgrader left no record; look at its log", state="")
-        return
-    replace(record, state=state).write(tree.record(lab.name, student))
-
-
-def _refuse(tree: CourseTree, lab: Lab, student: str, reason: str, state: str) -> None:
-    enter_refusal(tree, lab.name, student, reason)
-    shutil.rmtree(tree.autograded(lab.name, student).parent, ignore_errors=True)
-    page = tree.feedback(lab.name, student)
-    page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(render(Page(lab.title, student, refused=reason)), encoding="utf-8")
-    record = Record(
-        student=student,
-        lab=lab.name,
-        version=lab.version,
-        graded_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        state=state,
-        refused=reason,
-        questions=tuple(
-            QuestionRecord(question.name, question.title, question.graded.id, REFUSED, 0.0, question.points, reason)
-            for question in lab.questions
-        ),
-    )
-    record.write(tree.record(lab.name, student))
+def _judge_and_enter(
+    tree: CourseTree, work: _Work, collected: Collected, options: Options, console: Console
+) -> list[Change]:
+    """Judge what is open, write each submission down, and return the scores that change."""
+    run = Run.begin(tree, work.lab.name, sandboxed=work.sandboxed, arguments=options.arguments)
+    choices = {student: collected.choices[student] for student in work.states}
+    changes: list[Change] = []
+    with tracked(f"Grading {work.lab.name}", sum(map(len, choices.values())), console) as advance:
+        judging = Judging(
+            tree,
+            work.lab.name,
+            list(work.states),
+            collected,
+            workers=options.workers,
+            device=work.device,
+            cpu_limit_s=configured_cpu_limit_s(tree),
+            state=work.attempt_state,
+            advance=advance,
+        )
+        for judged in judging.all():
+            old, state = work.old[judged.student], work.states[judged.student]
+            result = with_gpu_results(old, judged) if old and old.state == state and old.sandboxed else judged
+            found = changes_of(old, result)
+            changes += found
+            if options.accept_changes or not found:
+                enter(tree, work.lab, result, "" if judged.student in judging.failed else state)
+    run.finish(tree, work.lab.name)
+    return changes
 
 
 def _with_marks(tree: CourseTree, lab: str, records: dict[str, Record]) -> dict[str, Record]:
@@ -236,13 +244,3 @@ def _marked(record: Record, given: dict[tuple[str, str], float]) -> tuple[Questi
         question.marked(given[key]) if (key := (record.student, question.grade_id)) in given else question
         for question in record.questions
     )
-
-
-@contextmanager
-def _one_at_a_time(tree: CourseTree) -> Iterator[None]:
-    with (tree.root / "grading.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise UserError(f"another grading run works in {tree.root}: wait until it has ended") from error
-        yield

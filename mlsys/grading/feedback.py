@@ -5,6 +5,7 @@ The page stands on its own: it loads nothing from anywhere, and everything of th
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from importlib.resources import files
 from typing import Any
 
@@ -18,12 +19,17 @@ from pygments.formatters import HtmlFormatter  # type: ignore[import-untyped]
 from pygments.lexers import PythonLexer  # type: ignore[import-untyped]
 
 from mlsys.course.starter import without_hidden_tests
+from mlsys.grading.error_picture import ErrorPicture
 from mlsys.grading.ingest import ADDED, is_answer
 from mlsys.grading.records import QuestionRecord
+from mlsys.grading.written_answers import written
 
 _TAGS = {"a", "b", "blockquote", "br", "code", "del", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "i", "li"}
 _TAGS |= {"ol", "p", "pre", "s", "strong", "sub", "sup", "table", "tbody", "td", "th", "thead", "tr", "ul"}
 """What a written answer may hold: no pictures or styles, which could reach other hosts, and no scripts."""
+
+MAX_PROSE = 10_000
+"""Characters of a written answer up to which it is set: readers of Markdown take time that grows with the square."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +37,7 @@ class QuestionResult:
     """One question on the page: how it came out, and HTML of the answers, the visible tests and a person's comment."""
 
     record: QuestionRecord
+    picture: ErrorPicture | None = None
     answers: Sequence[str] = ()
     tests: str = ""
     comment: str = ""
@@ -47,6 +54,7 @@ class Page:
     refused: str = ""
     penalty: float = 0.0
     added: Sequence[str] = field(default_factory=tuple)
+    sandboxed: bool = True
 
     @property
     def points(self) -> float:
@@ -86,7 +94,8 @@ def page_of(notebook: NotebookNode, about: Mapping[str, Any]) -> Page:
         questions=[_result(cell, notebook.cells) for cell in graded],
         repairs=notebook.metadata["mlsys"]["repairs"],
         penalty=float(about.get("late_penalty") or 0),
-        added=[_code(cell.source) for cell in notebook.cells if cell.metadata.get("mlsys", {}).get("role") == ADDED],
+        sandboxed=notebook.metadata["mlsys"].get("sandboxed", True),
+        added=[_code(written(cell)) for cell in notebook.cells if cell.metadata.get("mlsys", {}).get("role") == ADDED],
     )
 
 
@@ -99,7 +108,8 @@ def _result(graded: NotebookNode, cells: list[NotebookNode]) -> QuestionResult:
     answers = [cell for cell in members if is_answer(cell)]
     return QuestionResult(
         record=record,
-        answers=[_code(cell.source) if cell.cell_type == "code" else _prose(cell.source) for cell in answers],
+        picture=ErrorPicture.read(record.picture) if record.picture else None,
+        answers=[_code(cell.source) if cell.cell_type == "code" else _prose(written(cell)) for cell in answers],
         tests=_code(without_hidden_tests(graded.source)) if graded.cell_type == "code" else "",
         comment="".join(_prose(cell.metadata["mlsys"].get("comment", "")) for cell in answers),
     )
@@ -123,5 +133,7 @@ def _code(source: str) -> str:
 
 def _prose(source: str) -> str:
     """Markdown as HTML without scripts, handlers, pictures from elsewhere or other ways out of the page."""
+    if len(source) > MAX_PROSE:
+        return f"<pre>{escape(source[:MAX_PROSE])}...</pre>"
     html: str = bleach.clean(markdown2html(source), tags=_TAGS, attributes={"a": ["href"]}, strip=True)
     return html

@@ -7,14 +7,18 @@ from pathlib import Path
 
 from rich.console import Console
 
-from mlsys.course.lab import find_lab
 from mlsys.course.nbgrader_steps import export_gradebook
-from mlsys.course.release import release
-from mlsys.course.sample_class import hand_in
 from mlsys.course.tree import COURSE, CourseTree
+from mlsys.grading.attempt_policy import POLICIES
 from mlsys.grading.class_grading import Batch, Options, grade_class
-from mlsys.grading.regrade import changes_table
-from mlsys.grading.report import reasons, table, write_csv
+from mlsys.grading.entering import disk_faults
+from mlsys.grading.regrade import changes_table, changes_title
+from mlsys.grading.report import arrivals, by_question, reasons, table, write_csv
+from mlsys.grading.roster_file import read_roster
+from mlsys.grading.runs import Run, one_at_a_time
+
+_RESUMED = ("submissions", "roster", "attempt", "student", "sample_class")
+"""Arguments that `--resume` takes from the interrupted run where they are not given."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,13 +28,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     source.add_argument(
         "--submissions",
         type=Path,
-        metavar="DIR",
-        help="folder of <student>.ipynb, or an nbgrader tree (default: what is in the course tree's submitted/)",
+        metavar="DIR|ZIP",
+        help="folder of <student>.ipynb, nbgrader tree, or an LMS's download as a folder or zip "
+        "(default: what is in the course tree's submitted/)",
     )
     source.add_argument("--sample-class", action="store_true", help="hand in the lab's sample class, then grade")
+    parser.add_argument(
+        "--roster",
+        type=Path,
+        metavar="FILE",
+        help="CSV file of students, with their ids in the LMS, due times, late days",
+    )
+    parser.add_argument(
+        "--attempt", choices=POLICIES, help="which of a student's attempts counts (newest); on-time needs due times"
+    )
     parser.add_argument("--workers", type=positive, default=os.cpu_count() or 1, metavar="N", help="judge N at a time")
     parser.add_argument("--student", default="", metavar="ID", help="grade this student only")
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="go on with the run that was interrupted, with its --submissions, --roster, --attempt and --student where "
+        "they are not given; a run that was interrupted goes on in any case, and what is graded is not graded again",
+    )
     parser.add_argument("--yes", action="store_true", help="write scores that a regrade changes")
+    parser.add_argument(
+        "--unsafe-no-sandbox",
+        action="store_true",
+        help="where the sandbox cannot run, go on without it: student code can then read and change what you can; "
+        "every record says so, and a later grading in the sandbox does them again",
+    )
     parser.add_argument("--course", type=Path, default=Path(COURSE), help="folder of the nbgrader tree (%(default)s)")
 
 
@@ -46,16 +72,52 @@ def run(args: argparse.Namespace) -> int:
     # Into a file, rich would assume 80 columns.
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 140
     root, tree, console = Path.cwd(), CourseTree(args.course), Console(width=width)
-    path = find_lab(root, args.lab)
-    submissions = args.submissions
-    if args.sample_class:
-        release(root, tree, [args.lab])
-        submissions = tree.root / "sample-class" / args.lab
-        hand_in(path, submissions, tree)
-    options = Options(submissions, args.workers, args.student, args.yes)
+    go_on(args, tree, console)
+    said = {name: getattr(args, name) for name in _RESUMED}
+    options = Options(
+        submissions=args.submissions,
+        workers=args.workers,
+        student=args.student,
+        accept_changes=args.yes,
+        roster=read_roster(args.roster) if args.roster else None,
+        policy=args.attempt or POLICIES[0],
+        sample_class=args.sample_class,
+        unsafe_no_sandbox=args.unsafe_no_sandbox,
+        arguments={
+            name: str(value.resolve() if isinstance(value, Path) else value) for name, value in said.items() if value
+        },
+    )
     batch = grade_class(root, tree, args.lab, options, console)
-    show(batch, tree, console)
+    with disk_faults(tree):
+        show(batch, tree, console)
     return 0
+
+
+def go_on(args: argparse.Namespace, tree: CourseTree, console: Console) -> None:
+    """Say that a run was interrupted, and with `--resume` take over its arguments.
+
+    Raises:
+        UserError: the last run is still at work.
+    """
+    last = Run.read(tree, args.lab)
+    if last is None or last.finished:
+        if args.resume:
+            console.print(f"No run of {args.lab} was interrupted: grading what is new or changed.")
+        return
+    with one_at_a_time(tree):  # or it is not interrupted, but at work
+        pass
+    console.print(f"The run of {args.lab} that began {last.started_at} was interrupted: going on with it.")
+    if args.resume and not (args.submissions or args.sample_class):
+        args.sample_class = "sample_class" in last.arguments
+        args.submissions = Path(last.arguments["submissions"]) if "submissions" in last.arguments else None
+    if args.resume:
+        args.roster = args.roster or (Path(last.arguments["roster"]) if "roster" in last.arguments else None)
+        args.attempt = args.attempt or last.arguments.get("attempt")
+        args.student = args.student or last.arguments.get("student", "")
+        words = " ".join(
+            f"--{name.replace('_', '-')} {getattr(args, name)}" for name in _RESUMED if getattr(args, name)
+        )
+        console.print(f"Its arguments: {words or 'none'}", soft_wrap=True, markup=False)
 
 
 def show(batch: Batch, tree: CourseTree, console: Console) -> None:
@@ -67,8 +129,10 @@ def show(batch: Batch, tree: CourseTree, console: Console) -> None:
         export_gradebook(tree, lab.name, gradebook_csv)
     console.print(table(f"{lab.title}: verdicts and points", records))
     console.print(reasons(records))
+    console.print(arrivals(batch.collected))
+    console.print(by_question(records))
     if batch.changes:
-        console.print(f"{len(batch.changes)} scores change on submissions that are the same as before:")
+        console.print(changes_title(batch.changes))
         console.print(changes_table(batch.changes))
         kept = "They are not written: run again with --yes to accept them." if batch.withheld else "They are written."
         console.print(kept)
@@ -76,8 +140,15 @@ def show(batch: Batch, tree: CourseTree, console: Console) -> None:
     refused = sum(bool(record.refused) for record in records)
     console.print(
         f"{len(records)} submissions ({batch.graded_now} graded now, {len(records) - batch.graded_now} unchanged), "
-        f"{refused} refused; {waiting:g} points wait for a GPU or a person."
+        f"{refused} refused; {waiting:g} points wait for a GPU or a person. It took {batch.minutes:.1f} minutes."
     )
+    bare = sum(not record.sandboxed for record in records)
+    if bare:
+        console.print(
+            f"{bare} of them were graded WITHOUT the sandbox: their code could have changed what it is graded by. "
+            "Grade again where the sandbox runs.",
+            style="bold red",
+        )
     console.print(f"Results:   {tree.results(lab.name)}", soft_wrap=True)
     console.print(f"Feedback:  {tree.root / 'feedback'}/<student>/{lab.name}/{lab.name}.html", soft_wrap=True)
     console.print(f"Gradebook: {tree.root / 'gradebook.db'}, exported to {gradebook_csv}", soft_wrap=True)

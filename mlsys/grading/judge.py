@@ -19,6 +19,7 @@ from typing import Any
 from mlsys.grading import checks
 from mlsys.grading.device import JUDGE_VARIABLE
 from mlsys.grading.draws import SEED_VARIABLE
+from mlsys.grading.gpu_turns import GpuTurns
 from mlsys.grading.program import describe_failure, run_cell
 from mlsys.grading.proxy import Proxy
 from mlsys.grading.session import FUNCTION, Program, Session, StudentFailed
@@ -32,7 +33,16 @@ from mlsys.grading.verdicts import NotAKernel, Suspicious, Verdict
 _MARKER = re.compile(r"^[ \t]*### (BEGIN|END) HIDDEN TESTS[ \t]*$", re.MULTILINE)
 
 
-def judge(slot: Slot, program: Program, tests: str, label: str, *, device: str, seed: int) -> Verdict:
+def judge(
+    slot: Slot,
+    program: Program,
+    tests: str,
+    label: str,
+    *,
+    device: str,
+    seed: int,
+    turns: GpuTurns | None = None,
+) -> Verdict:
     """Run the tests of a question against a student's code.
 
     Args:
@@ -42,11 +52,12 @@ def judge(slot: Slot, program: Program, tests: str, label: str, *, device: str, 
         label: what to call it in messages.
         device: "cpu" or "cuda", where kernels run in the slot.
         seed: what hidden tests draw their inputs from.
+        turns: on "cuda", the lock whose turn this question holds; a timing asks it for the whole GPU.
 
     Raises:
         SandboxError: the slot cannot be started again.
     """
-    session = Session(slot, program, device)
+    session = Session(slot, program, device, turns)
     hidden = False
     try:
         with _trusted_names(program.setup, seed) as names:
@@ -70,7 +81,8 @@ def judge(slot: Slot, program: Program, tests: str, label: str, *, device: str, 
         if hidden and isinstance(error, StudentFailed) and error.own_words:
             message, said = without_inputs(message, verdict.name), own_lines(said, program.cells)
         message = printable(message) + _place(verdict, lines, hidden)
-        return replace(verdict, message=message, detail=printable("\n".join(said)))
+        lost = isinstance(error, StudentFailed) and error.lost
+        return replace(verdict, message=message, detail=printable("\n".join(said)), lost=lost)
     finally:
         session.close()
 
@@ -94,6 +106,9 @@ def _verdict_of(value: object) -> Verdict:
 @contextlib.contextmanager
 def _trusted_names(setup: Sequence[Any], seed: int) -> Iterator[dict[str, Any]]:
     """The names that the lab's setup defines, run afresh, with the seed of this run and what it prints thrown away."""
+    import torch
+
+    torch.manual_seed(seed)  # for a test that draws without `Draws`
     settings = {SEED_VARIABLE: str(seed), JUDGE_VARIABLE: "1"}
     before = {name: os.environ.get(name) for name in settings}
     os.environ |= settings

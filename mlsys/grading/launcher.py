@@ -6,6 +6,7 @@ checked, and inputs. It allocates, poisons and guards every buffer itself.
 
 from contextlib import suppress
 from dataclasses import asdict
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -48,8 +49,9 @@ def trusted_names(cells: list[dict[str, Any]]) -> dict[str, Any]:
     return module.__dict__
 
 
+@cache
 def kernel_of(text: str, name: str) -> Any:
-    """A kernel from its checked text."""
+    """A kernel from its checked text; the same for the same text, so that it is compiled once."""
     module = ModuleType("kernel")
     run_cell(text, KERNEL, module.__dict__)
     return module.__dict__[name]
@@ -66,7 +68,7 @@ def launch(setup: dict[str, Any], header: dict[str, Any], arrays: list[Tensor]) 
 
 
 def race(setup: dict[str, Any], header: dict[str, Any], arrays: list[Tensor]) -> dict[str, Any]:
-    """Check the kernel on one shape, then time it beside the reference; returns the pair of times."""
+    """Race on one shape: "prepare" compiles both kernels beside other questions, "run" checks and times them alone."""
     import torch
 
     shape = tuple(header["shape"])
@@ -85,5 +87,9 @@ def race(setup: dict[str, Any], header: dict[str, Any], arrays: list[Tensor]) ->
         dtype=header["dtype"],
         reference=reference,
         capability=tuple(header["capability"]),
+        timed=header["race"] == "run",
+        waiting=header.get("waiting", 0),
     )
+    if not result.pairs:
+        return {}
     return {"device": result.device, "reference": result.reference, "pair": asdict(result.pairs[shape])}

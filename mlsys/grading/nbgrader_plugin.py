@@ -7,7 +7,7 @@
 import os
 import sys
 import warnings
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
@@ -28,11 +28,13 @@ from mlsys.course.starter import StarterCode
 from mlsys.course.tree import CourseTree
 from mlsys.grading.feedback import FeedbackExporter
 from mlsys.grading.ingest import grade_id, is_answer
-from mlsys.grading.questions import course_seed, judge_questions
+from mlsys.grading.questions import judge_questions
 from mlsys.grading.reader import read_submission
 from mlsys.grading.records import QuestionRecord, Record
 from mlsys.grading.runner import LIMITS, device_and_versions
+from mlsys.grading.runs import terms
 from mlsys.grading.submission import canonical_notebook
+from mlsys.grading.written_answers import QuoteWrittenAnswers
 
 Processed = tuple[NotebookNode, ResourcesDict]
 
@@ -72,6 +74,7 @@ def configure(c: Config) -> None:
         steps.SaveAutoGrades,
         steps.AssignLatePenalties,
         SaveRecord,
+        QuoteWrittenAnswers,
         steps.CheckCellMetadata,
     ]
     c.GenerateFeedback.exporter_class = FeedbackExporter
@@ -115,11 +118,14 @@ class RunQuestions(NbGraderPreprocessor):  # type: ignore[misc]
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> Processed:
         """Run all questions of one submission."""
-        tree, name = course_tree(), resources["nbgrader"]["assignment"]
+        tree, name, student = course_tree(), resources["nbgrader"]["assignment"], resources["nbgrader"]["student"]
         submitted = nb.metadata["mlsys"]["submitted_digest"]
+        under = terms(tree, name, student, submitted)
         questions = found_verdicts.pop((name, submitted), None)
         if questions is None:
-            questions = judge_questions(tree, name, nb, self.device, self.cpu_limit_s)
+            under = replace(under, sandboxed=True)  # only `mlsys grade` can be told to go on without
+            questions = judge_questions(tree, name, nb, self.device, self.cpu_limit_s, under)
+        nb.metadata["mlsys"]["sandboxed"] = under.sandboxed
         cells = {grade_id(cell): cell for cell in nb.cells if grade_id(cell)}
         for question in questions:
             cell = cells[question.grade_id]
@@ -128,14 +134,16 @@ class RunQuestions(NbGraderPreprocessor):  # type: ignore[misc]
                 cell.outputs = outputs(question)
         about = device_and_versions(self.device)
         resources["mlsys_record"] = Record(
-            student=resources["nbgrader"]["student"],
+            student=student,
             lab=name,
             version=nb.metadata["mlsys"]["submitted_version"],
             graded_at=datetime.now(UTC).isoformat(timespec="seconds"),
             submission=submitted,
             device=about["device"],
             versions=about["versions"],
-            seed=course_seed(tree, name),
+            run=under.run,
+            seed=under.seed,
+            sandboxed=under.sandboxed,
             repairs=tuple(nb.metadata["mlsys"]["repairs"]),
             questions=questions,
         )

@@ -2,13 +2,19 @@
 
 Workers only find verdicts. The gradebook, records and feedback are written by the process that started them, so there
 is one writer, and a run that is killed at any moment goes on where it was.
+
+Every worker is a process of its own and judges one submission at a time, so that its death blames no other. What was
+lost with a worker or a sandbox is tried once more at the end, with nothing beside it: only the questions concerned.
 """
 
 import multiprocessing
 import signal
+from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import CancelledError, Future, ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mlsys.course.digest import digest
@@ -16,12 +22,11 @@ from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError
 from mlsys.grading.reader import Refused, read_submission
 from mlsys.grading.records import QuestionRecord
+from mlsys.grading.runs import terms
 from mlsys.grading.submission import canonical_notebook
 
 MOST_S = 1800
 """Seconds after which a worker that still judges one submission is given up: questions have limits, this has none."""
-TRIES = 2
-"""How often a submission is judged whose worker process died."""
 
 
 @dataclass(frozen=True)
@@ -33,61 +38,97 @@ class Judged:
     questions: tuple[QuestionRecord, ...] = ()
     refused: str = ""
 
+    @property
+    def lost(self) -> tuple[str, ...]:
+        """Names of the questions whose process was killed from outside or lost with its slot."""
+        return tuple(question.question for question in self.questions if question.lost)
+
+    def with_questions(self, again: Sequence[QuestionRecord]) -> "Judged":
+        """The same with what was found for some questions in another try."""
+        found = {question.question: question for question in again}
+        return replace(self, questions=tuple(found.get(one.question, one) for one in self.questions))
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A submission to judge: whole, or `only` some questions of it."""
+
+    student: str
+    only: tuple[str, ...] = ()
+
 
 def judge_all(
     tree: CourseTree, lab: str, students: Sequence[str], *, workers: int, device: str, cpu_limit_s: int
 ) -> Iterator[Judged]:
     """Judge submissions in `workers` processes, and yield each as it is done.
 
-    A submission whose worker process dies or fails is tried once more, alone; then it is refused with that reason.
+    A submission whose worker dies or fails is tried once more, alone, and so are questions whose process was lost. A
+    submission that fails its worker twice is refused with that reason; a question lost twice counts as crashed.
     """
-    left = list(students)
-    for attempt in range(TRIES):
-        groups = [left] if attempt == 0 else [[student] for student in left]
-        left = []
-        for group in groups:
-            done: set[str] = set()
-            for judged in _judge_group(tree, lab, group, min(workers, len(group)), device, cpu_limit_s):
-                done.add(judged.student)
-                yield judged
-            left += [student for student in group if student not in done]
-    for student in left:
-        yield Judged(student, "", refused="the grading process failed or died on it twice; look at it by hand")
-
-
-def _judge_group(
-    tree: CourseTree, lab: str, students: Sequence[str], workers: int, device: str, cpu_limit_s: int
-) -> Iterator[Judged]:
-    if not students:
-        return
-    context = multiprocessing.get_context("spawn")  # a fork would take this process's threads and sandbox with it
-    indices = context.Queue()
-    for index in range(workers):
-        indices.put(index)
     arguments = (str(tree.root.resolve()), lab, device, cpu_limit_s)
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=_take_index, initargs=(indices,)) as pool:
-        futures: list[Future[Judged]] = [pool.submit(_judge_one, student, *arguments) for student in students]
-        try:
-            for future in as_completed(futures):
+    first: dict[str, Judged] = {}
+    again: list[_Task] = []
+    for task, judged in _in_workers([_Task(student) for student in students], workers, arguments):
+        if judged is None:
+            again.append(task)
+        elif judged.lost:
+            first[task.student] = judged
+            again.append(_Task(task.student, judged.lost))
+        else:
+            yield judged
+    for task, judged in _in_workers(again, 1, arguments):
+        if judged is None:
+            reason = "the grading process failed or died on it twice; look at it by hand"
+            yield Judged(task.student, "", refused=reason)
+        elif task.only:
+            yield first[task.student].with_questions(judged.questions)
+        else:
+            yield judged
+
+
+def _in_workers(
+    tasks: Sequence[_Task], workers: int, arguments: tuple[str, str, str, int]
+) -> Iterator[tuple[_Task, Judged | None]]:
+    """Every task with what its worker found, or None if that died or failed."""
+    waiting = deque(tasks)
+    context = multiprocessing.get_context("spawn")  # a fork would take this process's threads and sandbox with it
+    with ExitStack() as stack:
+        processes: dict[int, ProcessPoolExecutor] = {}
+        running: dict[Future[Judged], tuple[int, _Task]] = {}
+
+        def give_next_task(index: int) -> None:
+            if not waiting:
+                return
+            if index not in processes:
+                executor = ProcessPoolExecutor(1, mp_context=context, initializer=_take_index, initargs=(index,))
+                processes[index] = stack.enter_context(executor)
+            task = waiting.popleft()
+            running[processes[index].submit(_judge_one, task.student, task.only, *arguments)] = index, task
+
+        for index in range(min(workers, len(tasks))):
+            give_next_task(index)
+        while running:
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                index, task = running.pop(future)
                 error = future.exception()
                 if isinstance(error, UserError):
                     raise error  # a missing package or sandbox, which no submission can help
-                if error is None:
-                    yield future.result()
-                # Whoever made a worker fail, or was left when it died, is tried again.
-        except CancelledError:
-            return
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+                if isinstance(error, BrokenProcessPool):
+                    del processes[index]  # the next task starts another
+                give_next_task(index)
+                yield task, None if error else future.result()
 
 
-def _take_index(indices: "multiprocessing.Queue[int]") -> None:
+def _take_index(index: int) -> None:
     from mlsys.grading import runner
+    from mlsys.grading.slot.linux import die_with_parent
 
-    runner.slot_index = indices.get()
+    die_with_parent()  # else a worker outlives a run that is killed
+    runner.slot_index = index
 
 
-def _judge_one(student: str, root: str, lab: str, device: str, cpu_limit_s: int) -> Judged:
+def _judge_one(student: str, only: tuple[str, ...], root: str, lab: str, device: str, cpu_limit_s: int) -> Judged:
     from mlsys.grading.questions import judge_questions
 
     signal.alarm(MOST_S)  # the next submission sets it anew
@@ -98,4 +139,7 @@ def _judge_one(student: str, root: str, lab: str, device: str, cpu_limit_s: int)
         notebook = canonical_notebook(tree, lab, read_submission(path))
     except Refused as reason:
         return Judged(student, submission, refused=str(reason))
-    return Judged(student, submission, judge_questions(tree, lab, notebook, device, cpu_limit_s))
+    questions = judge_questions(
+        tree, lab, notebook, device, cpu_limit_s, terms(tree, lab, student, submission), only=only, tries=1
+    )
+    return Judged(student, submission, questions)

@@ -1,28 +1,32 @@
 """All questions of one submission: the verdict of each, as it goes into the record."""
 
 import time
+from collections.abc import Collection
 from dataclasses import replace
 
 from nbformat import NotebookNode
 from nbgrader.utils import compute_checksum
 
-from mlsys.course.digest import digest
 from mlsys.course.lab import Question
 from mlsys.course.tree import CourseTree
 from mlsys.grading.ingest import grade_id
 from mlsys.grading.records import QuestionRecord
 from mlsys.grading.runner import LIMITS, grade_question
+from mlsys.grading.runs import Terms
 from mlsys.grading.submission import released_lab, submission_of
 from mlsys.grading.verdicts import Verdict
 
 
-def course_seed(tree: CourseTree, lab: str) -> int:
-    """What the hidden tests of a lab draw their inputs from: the same in every run of a course."""
-    return int(digest(tree.secret(), lab)[:8], 16)
-
-
 def judge_questions(
-    tree: CourseTree, name: str, notebook: NotebookNode, device: str, cpu_limit_s: int
+    tree: CourseTree,
+    name: str,
+    notebook: NotebookNode,
+    device: str,
+    cpu_limit_s: int,
+    terms: Terms,
+    *,
+    only: Collection[str] = (),
+    tries: int = 2,
 ) -> tuple[QuestionRecord, ...]:
     """Run every question of a canonical notebook, with the tests of the version that the student worked on.
 
@@ -32,14 +36,18 @@ def judge_questions(
         notebook: the canonical notebook of a submission.
         device: "cpu", "gpu" or "auto".
         cpu_limit_s: seconds of computing that one question may use.
+        terms: the run whose draws it meets, and whether it is sandboxed.
+        only: names of the questions to run; all of them when empty.
+        tries: how often a question may be run whose process is lost.
     """
     current = released_lab(tree, name)
     version = notebook.metadata["mlsys"]["submitted_version"]
     lab = current if version == current.version else released_lab(tree, name, version)
     cells = {grade_id(cell): cell for cell in notebook.cells if grade_id(cell)}
-    submission, seed = submission_of(notebook, lab), course_seed(tree, name)
+    submission = submission_of(notebook, lab)
     # Waiting is limited in proportion.
-    limits = replace(LIMITS, cpu_s=cpu_limit_s, wall_s=cpu_limit_s * LIMITS.wall_s / LIMITS.cpu_s)
+    wall_s = cpu_limit_s * LIMITS.wall_s / LIMITS.cpu_s
+    limits = replace(LIMITS, cpu_s=cpu_limit_s, wall_s=wall_s, sandboxed=terms.sandboxed)
 
     def judged(question: Question) -> QuestionRecord:
         started = time.monotonic()
@@ -47,7 +55,10 @@ def judge_questions(
             verdict = _written_verdict(cells[question.graded.id])
         else:
             asked = next((other for other in lab.questions if other.name == question.name), question)
-            verdict = grade_question(submission, asked, device, seed=seed, limits=limits)
+            for _ in range(tries):
+                verdict = grade_question(submission, asked, device, seed=terms.seed, limits=limits)
+                if not verdict.lost:
+                    break
         return QuestionRecord.of(
             verdict,
             question=question.name,
@@ -57,7 +68,7 @@ def judge_questions(
             seconds=time.monotonic() - started,
         )
 
-    return tuple(judged(question) for question in current.questions)
+    return tuple(judged(question) for question in current.questions if not only or question.name in only)
 
 
 def _written_verdict(cell: NotebookNode) -> Verdict:

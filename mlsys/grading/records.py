@@ -3,7 +3,9 @@
 import json
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
+from mlsys.grading.attempts import write_atomically
 from mlsys.grading.verdicts import TAUGHT, Verdict
 
 REFUSED = "refused"
@@ -16,7 +18,10 @@ WAITING = ("needs gpu", "needs review")
 
 @dataclass(frozen=True)
 class QuestionRecord:
-    """How one question came out; `points` are those of the verdict, before a person's mark."""
+    """How one question came out; `points` are those of the verdict, before a person's mark.
+
+    `picture` is what `ErrorPicture.read` reads; `lost` says that its process was killed from outside in the last try.
+    """
 
     question: str
     title: str
@@ -27,6 +32,8 @@ class QuestionRecord:
     message: str = ""
     detail: str = ""
     seconds: float = 0.0
+    picture: dict[str, Any] | None = None
+    lost: bool = False
 
     @property
     def waiting(self) -> float:
@@ -40,7 +47,7 @@ class QuestionRecord:
 
     def marked(self, points: float) -> "QuestionRecord":
         """The same question with the points that a person gave."""
-        return replace(self, verdict=MARKED, points=points, message="", detail="")
+        return replace(self, verdict=MARKED, points=points, message="", detail="", picture=None)
 
     @classmethod
     def of(
@@ -57,6 +64,8 @@ class QuestionRecord:
             message=verdict.message,
             detail=verdict.detail,
             seconds=round(seconds, 3),
+            picture=verdict.picture.plain() if verdict.picture else None,
+            lost=verdict.lost,
         )
 
 
@@ -64,7 +73,8 @@ class QuestionRecord:
 class Record:
     """The grading of one submission.
 
-    `submission` is the digest of the file that was graded, and `state` tells whether it has to be graded again.
+    `submission` is the digest of the file that was graded, and `state` tells whether it has to be graded again. `run`
+    is the secret of the run whose draws it met, and `seed` follows from it.
     """
 
     student: str
@@ -75,17 +85,30 @@ class Record:
     submission: str = ""
     device: str = ""
     versions: dict[str, str] = field(default_factory=dict)
+    run: str = ""
     seed: int = 0
+    sandboxed: bool = True
     refused: str = ""
     repairs: tuple[str, ...] = ()
     questions: tuple[QuestionRecord, ...] = ()
 
     def write(self, path: Path) -> None:
-        """Write the record as JSON; a reader never sees half of it."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_suffix(".part")
-        draft.write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
-        draft.replace(path)
+        """Write the record as JSON; a reader never sees half of it.
+
+        Raises:
+            UserError: the disk is full, or the folder cannot be written.
+        """
+        write_atomically(path, (json.dumps(asdict(self), indent=1) + "\n").encode())
+
+    @property
+    def points(self) -> float:
+        """Points of all questions."""
+        return sum(question.points for question in self.questions)
+
+    @property
+    def seconds(self) -> float:
+        """Time that judging took, in seconds."""
+        return sum(question.seconds for question in self.questions)
 
     @classmethod
     def read(cls, path: Path) -> "Record | None":

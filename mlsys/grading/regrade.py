@@ -1,7 +1,7 @@
 """What a regrade would change: scores of submissions that are the same as before, under new tests or a new package."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from rich.table import Table
 from rich.text import Text
@@ -25,10 +25,13 @@ class Change:
 def changes_of(old: Record | None, new: Judged) -> list[Change]:
     """The questions of an unchanged submission whose points differ from its record.
 
-    A first grading, a new submission and points that waited for a GPU or a person change nothing in this sense.
+    A first grading, a new submission and points that waited for a GPU or a person change nothing in this sense. A
+    submission that had a score and is refused now, or that the judge failed on, changes as a whole.
     """
-    if old is None or old.submission != new.submission or old.refused or new.refused:
+    if old is None or old.refused or new.submission != old.submission:
         return []
+    if new.refused:
+        return [Change(new.student, "all", f"{old.points:g} points", "refused", first_line(new.refused))]
     before = {question.question: question for question in old.questions}
     found = []
     for question in new.questions:
@@ -39,6 +42,27 @@ def changes_of(old: Record | None, new: Judged) -> list[Change]:
         why = first_line(question.message or question.taught)
         found.append(Change(new.student, question.question, before_it, after_it, why))
     return found
+
+
+def with_gpu_results(old: Record, new: Judged) -> Judged:
+    """What a pass on a GPU adds to a record that is otherwise up to date: only the points that waited for one."""
+    before = {question.question: question for question in old.questions}
+    if new.refused or not any(question.verdict == "needs gpu" for question in old.questions):
+        return new
+    kept = (before.get(question.question, question) for question in new.questions)
+    return replace(
+        new,
+        questions=tuple(
+            question if was.verdict == "needs gpu" else was for was, question in zip(kept, new.questions, strict=True)
+        ),
+    )
+
+
+def changes_title(changes: Sequence[Change]) -> str:
+    """How many scores change, for how many students."""
+    students = len({change.student for change in changes})
+    scores = "1 score changes" if len(changes) == 1 else f"{len(changes)} scores change"
+    return f"{scores} for {students} student{'s' if students > 1 else ''} whose submission is the same as before:"
 
 
 def changes_table(changes: Iterable[Change]) -> Table:

@@ -1,17 +1,23 @@
-"""What `mlsys grade` shows and writes: students by question, and one CSV row for each of both."""
+"""What `mlsys grade` shows and writes: students by question, questions summed up, and one CSV row for each of both."""
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
+from statistics import median
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from mlsys.grading.records import MARKED, WAITING, QuestionRecord, Record
+from mlsys.grading.attempts import write_atomically
+from mlsys.grading.layouts import Ignored
+from mlsys.grading.records import MARKED, REFUSED, WAITING, QuestionRecord, Record
+from mlsys.grading.submissions import Collected
 
-COLUMNS = ("student", "question", "verdict", "points", "max_points", "waiting", "message")
+COLUMNS = ("student", "question", "verdict", "points", "max_points", "waiting", "sandboxed", "message")
+NO_SANDBOX = "graded without the sandbox"
 _COLORS = {"passed": "green", MARKED: "green", "slow": "yellow", "not implemented": "yellow"} | dict.fromkeys(
     WAITING, "cyan"
 )
@@ -29,7 +35,7 @@ def table(title: str, records: Iterable[Record]) -> Table:
     result.add_column("points", justify="right", no_wrap=True)
     result.add_column("wait", justify="right", no_wrap=True)
     for record in records:
-        points = sum(question.points for question in record.questions)
+        points = record.points
         waiting = sum(question.waiting for question in record.questions)
         cells = (_cell(question) for question in record.questions)
         result.add_row(Text(record.student), *cells, f"{points:g}", f"{waiting:g}" if waiting else "")
@@ -55,14 +61,53 @@ def _cell(question: QuestionRecord) -> Text:
 def why(record: Record) -> str:
     """What keeps a student from full points, in a line per question: nothing where the verdict alone says it."""
     if record.refused:
-        return f"refused: {record.refused}"
+        return f"refused: {safe(record.refused)}"
     silent = ("passed", MARKED, "not implemented", *WAITING)
     by_reason: dict[str, list[str]] = {}
     for question in record.questions:
         if question.verdict not in silent and question.message:
             by_reason.setdefault(first_line(question.message), []).append(question.question)
     lines = [f"{', '.join(names)}: {reason}" for reason, names in by_reason.items()]
+    lines += [] if record.sandboxed else [NO_SANDBOX]
     return "\n".join([*lines, *(f"mended: {repair}" for repair in record.repairs)])
+
+
+def by_question(records: Iterable[Record]) -> Table:
+    """A table with a row per question: how many answered it, how many passed, median points, the commonest verdict.
+
+    The median is over those who answered and whose points do not wait.
+    """
+    result = Table(box=SIMPLE_HEAD, header_style="bold", padding=(0, 1, 0, 0))
+    result.show_edge = result.pad_edge = False
+    for column in ("question", "attempts", "passed", "median points", "of", "commonest verdict"):
+        result.add_column(column, justify="left" if column in ("question", "commonest verdict") else "right")
+    found: dict[str, list[QuestionRecord]] = {}
+    for record in records:
+        for question in record.questions:
+            found.setdefault(question.question, []).append(question)
+    for name, questions in found.items():
+        tried = [question for question in questions if question.verdict not in (REFUSED, "not implemented")]
+        points = [question.points for question in tried if not question.waiting]
+        passed = sum(question.verdict == "passed" for question in tried)
+        verdicts = Counter(question.verdict for question in questions)
+        middle = f"{median(points):g}" if points else ""
+        (verdict, count), *_ = verdicts.most_common(1)
+        cells = (name, str(len(tried)), str(passed), middle, f"{questions[0].max_points:g}", f"{verdict} ({count})")
+        result.add_row(*(Text(cell) for cell in cells))
+    return result
+
+
+def arrivals(collected: Collected) -> Text:
+    """Who handed in late or not at all, and which files and names are nobody's."""
+    lines = [f"missing: {safe(student)}: handed in nothing here" for student in collected.missing]
+    for student, choices in collected.choices.items():
+        late = choices[0].lateness if len(choices) == 1 else None
+        if late:
+            lines.append(f"late: {safe(student)}: {late.days} late day{'s' if late.days > 1 else ''}")
+    for kind in ("unknown", "ignored", "doubtful"):
+        notes: tuple[Ignored, ...] = getattr(collected, kind)
+        lines += [f"{kind}: {safe(note.name)}: {safe(note.reason)}" for note in notes]
+    return Text("\n".join(lines))
 
 
 def first_line(message: str, width: int = 160) -> str:
@@ -79,21 +124,25 @@ def to_csv(records: Iterable[Record]) -> str:
     for record in records:
         for question in record.questions:
             row = (question.verdict, f"{question.points:g}", f"{question.max_points:g}", f"{question.waiting:g}")
-            writer.writerow([safe(record.student), safe(question.question), *row, safe(question.message)])
+            sandboxed = "yes" if record.sandboxed else "no"
+            writer.writerow([safe(record.student), safe(question.question), *row, sandboxed, safe(question.message)])
     return out.getvalue()
 
 
 def safe(text: str) -> str:
-    r"""A cell that no spreadsheet takes for a formula, on one line.
+    r"""Text on one line that no spreadsheet takes for a formula and that tells a terminal nothing.
 
     >>> safe('=HYPERLINK("x")'), safe("fine")
     ('\'=HYPERLINK("x")', 'fine')
     """
-    line = " ".join(text.split())
+    line = "".join(character if character.isprintable() else "?" for character in " ".join(text.split()))
     return f"'{line}" if line[:1] in ("=", "+", "-", "@") else line
 
 
 def write_csv(records: Iterable[Record], path: Path) -> None:
-    """Write `to_csv` to `path`."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(to_csv(records), encoding="utf-8")
+    """Write `to_csv` to `path`.
+
+    Raises:
+        UserError: the disk is full, or the folder cannot be written.
+    """
+    write_atomically(path, to_csv(records).encode())

@@ -4,12 +4,15 @@ The two take turns in one slot; each is started afresh when it is needed again.
 """
 
 import inspect
+import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from mlsys.grading.draws import Draws
+from mlsys.grading.gpu_turns import GpuTurns
 from mlsys.grading.kernel_source import KernelSource, kernel_source
 from mlsys.grading.program import MAX_LINES
 from mlsys.grading.slot.arena import Tampered, Tensor
@@ -25,8 +28,11 @@ LAUNCHER = "mlsys.grading.launcher:serve"
 FUNCTION = object()
 """What `Session.value` returns for a function."""
 
-_A_STUDENT_MAY_CLAIM = ("wrong answer", "out of bounds", "not implemented", "error", "out of memory")
+_A_STUDENT_MAY_CLAIM = ("wrong answer", "out of bounds", "not implemented", "error", "out of memory", "crashed")
 """Verdicts that another process may say of itself; none of them gives points."""
+
+_THE_LAUNCHER_MAY_CLAIM = (*_A_STUDENT_MAY_CLAIM, "needs gpu")
+"""The launcher runs our code alone."""
 
 _SIGNALS = {4: "illegal instruction", 6: "abort", 7: "bus error", 8: "arithmetic error", 11: "segmentation fault"}
 
@@ -34,14 +40,18 @@ _SIGNALS = {4: "illegal instruction", 6: "abort", 7: "bus error", 8: "arithmetic
 class StudentFailed(GradingError):
     """Something of the student's failed over there; `lines` are the student's own lines on its way.
 
-    `own_words` says that message and lines come from the student's process, which can tell anything.
+    `own_words` says that message and lines come from the student's process, which can tell anything; `lost`, that the
+    process was killed from outside or lost with its slot, as far as one can tell, and may be tried again.
     """
 
-    def __init__(self, verdict: str, message: str, lines: Sequence[str] = (), *, own_words: bool = False) -> None:
+    def __init__(
+        self, verdict: str, message: str, lines: Sequence[str] = (), *, own_words: bool = False, lost: bool = False
+    ) -> None:
         super().__init__(message)
         self.verdict = verdict
         self.lines = tuple(lines)
         self.own_words = own_words
+        self.lost = lost
 
 
 @dataclass(frozen=True)
@@ -57,14 +67,19 @@ class Program:
 
 
 class Session:
-    """Runs one question's requests in a slot; `device` is where kernels run there, "cpu" or "cuda"."""
+    """Runs one question's requests in a slot; `device` is where kernels run there, "cpu" or "cuda".
 
-    def __init__(self, slot: Slot, program: Program, device: str) -> None:
+    On "cuda", whoever makes it is inside `turns.beside_others()`.
+    """
+
+    def __init__(self, slot: Slot, program: Program, device: str, turns: GpuTurns | None = None) -> None:
         self.program = program
         self.device = device
+        self._turns = turns or GpuTurns()
         self.guarded_calls: dict[str, tuple[tuple[Any, ...], dict[str, Any], Any]] = {}
         self._slot = slot
-        self._deadline_s = time.monotonic() + slot.limits.wall_s  # for all processes of the question together
+        # For all processes of the question together, from the first one on: the judge's own imports take no time of it.
+        self._deadline_s: float | None = None
         self._open: Question | None = None
         self._entry = ""
 
@@ -141,15 +156,32 @@ class Session:
         for shape, chosen in constants.items():
             arrays: list[Tensor] = []
             request = self._kernel_request(name, launch, chosen, inputs(draws, shape, dtype), arrays)
-            request |= {"race": True, "shape": list(shape), "dtype": dtype, "expected": expected.__name__}
+            request |= {"shape": list(shape), "dtype": dtype, "expected": expected.__name__}
             request |= {"capability": list(capability), "reference": None}
             if reference is not None:
                 source = kernel_source([inspect.getsource(reference[0].fn)], reference[0].__name__)
                 other = {"kernel": source.text, "name": source.name}
                 request["reference"] = [other, dict(reference[1](shape, dtype))]
-            about, _ = self._ask_launcher(request, arrays)
+            self._ask_launcher(request | {"race": "prepare"}, arrays)
+            with self._alone_on_gpu() as waiting:
+                about, _ = self._ask_launcher(request | {"race": "run", "waiting": waiting}, arrays)
             pairs[shape] = Pair(**about["pair"])
         return Speed(about["device"], about["reference"], pairs)
+
+    @contextmanager
+    def _alone_on_gpu(self) -> Iterator[int]:
+        """Nothing else that is graded here runs meanwhile; the time of waiting for that is nobody's.
+
+        Yields how many processes wait for their own timing.
+        """
+        asked_s = time.monotonic()
+        with self._turns.alone() as waiting:
+            waited_s = time.monotonic() - asked_s
+            if self._deadline_s is not None:  # else nothing runs yet
+                self._deadline_s += waited_s
+            if self._open:
+                self._open.allow(waited_s)
+            yield waiting
 
     def _kernel_request(
         self,
@@ -177,10 +209,13 @@ class Session:
     def _start(self, entry: str, header: dict[str, Any]) -> None:
         self.close()
         self._open, self._entry = self._slot.open(entry), entry
+        if self._deadline_s is None:
+            self._deadline_s = time.monotonic() + self._slot.limits.wall_s
         self._ask(header)
 
     def _ask(self, header: dict[str, Any], arrays: Sequence[Tensor] = ()) -> tuple[dict[str, Any], list[Tensor]]:
         assert self._open is not None
+        assert self._deadline_s is not None
         try:
             message = self._open.request(header, arrays, timeout_s=max(0.0, self._deadline_s - time.monotonic()))
         except Tampered as error:
@@ -198,6 +233,8 @@ def _ended(error: QuestionOver, slot: Slot) -> StudentFailed:
         return StudentFailed("timed out", f"Stopped after {limits.cpu_s} s of computing or {limits.wall_s:g} s in all.")
     if ending.kind == "out of memory":
         return StudentFailed("out of memory", f"Stopped when it took more than {limits.memory_bytes >> 20:,} MiB.")
+    if ending.kind == "lost" or ending.signal == signal.SIGKILL:  # nobody here sent it
+        return StudentFailed("crashed", "The process was killed, and so was every other try.", lost=True)
     if ending.signal:
         return StudentFailed("crashed", f"The process died: {_SIGNALS.get(ending.signal, f'signal {ending.signal}')}.")
     return StudentFailed("crashed", "The process ended before its tests were done.")
@@ -207,7 +244,8 @@ def _raise(error: object, own_words: bool) -> NoReturn:
     """The failure that a process tells of itself, as far as it may be believed."""
     match error:
         case {"verdict": str(verdict), "message": str(message), "lines": list(lines), **rest} if not rest:
-            known = verdict if verdict in _A_STUDENT_MAY_CLAIM else "error"
+            claims = _A_STUDENT_MAY_CLAIM if own_words else _THE_LAUNCHER_MAY_CLAIM
+            known = verdict if verdict in claims else "error"
             kept = [line[:300] for line in lines[:MAX_LINES] if isinstance(line, str)]
             raise StudentFailed(known, message, kept, own_words=own_words)
     raise Suspicious("The process described its failure as no honest one does.")

@@ -12,7 +12,8 @@ from mlsys.grading.checks import assert_close
 from mlsys.grading.draws import Draws
 from mlsys.grading.proxy import Proxy
 from mlsys.grading.verdicts import NeedsGpu, Verdict, WrongAnswer
-from mlsys.measure.device import torch_sees_gpu
+from mlsys.measure.device import gpu_device, torch_sees_gpu
+from mlsys.measure.gpu_users import other_jobs
 from mlsys.measure.timing import Pair, time_pair
 
 if TYPE_CHECKING:
@@ -81,6 +82,8 @@ def speed(
     dtype: str = "fp32",
     reference: tuple[Any, Callable[[Shape, str], Config]] | None = None,
     capability: tuple[int, int] = (7, 5),
+    timed: bool = True,
+    waiting: int = 0,
 ) -> Speed:
     """Check a kernel on each shape, then time it interleaved with a reference.
 
@@ -94,9 +97,11 @@ def speed(
         dtype: name of the format that is handed to `config` and `inputs`.
         reference: another kernel and its config to time against.
         capability: least CUDA compute capability that the question asks for.
+        timed: False stops after one call of each kernel, which compiles it; there are no pairs then.
+        waiting: how many processes of the same grading wait for their turn, with a context on the GPU.
 
     Raises:
-        NeedsGpu: if there is no GPU of that capability.
+        NeedsGpu: if there is no GPU of that capability or with that dtype, or another job uses it.
         WrongAnswer: if a config is not a dict of positive ints, or the kernel's result is wrong.
     """
     constants = {shape: checked_config(config(shape, dtype), f"config({shape}, {dtype!r})") for shape in shapes}
@@ -115,6 +120,11 @@ def speed(
             f"{torch.cuda.get_device_name()} has compute capability {found[0]}.{found[1]}; this question needs "
             f"{capability[0]}.{capability[1]} or more, so it waits for such a device."
         )
+    if dtype == "bf16" and not gpu_device().has_bf16:
+        raise NeedsGpu(f"{torch.cuda.get_device_name()} has no bf16 arithmetic; this question waits for a GPU with it.")
+    others = other_jobs(waiting) if timed else ""
+    if others:
+        raise NeedsGpu(f"this GPU is in use by {others}, and a timing would measure both; the points wait.")
     torch.backends.cuda.matmul.allow_tf32 = False  # the library must do the same arithmetic
     draws = Draws("speed", "cuda")
     pairs: dict[Shape, Pair] = {}
@@ -124,9 +134,29 @@ def speed(
             other = reference[0], checked_config(reference[1](shape, dtype), "the reference's config")
         what = f"result for shape {shape} with {dict(constants[shape])}"
         tensors = inputs(draws, shape, dtype)
+        if not timed:
+            call_once((kernel, constants[shape]), other, tensors, launch, expected)
+            continue
         pairs[shape] = time_checked((kernel, constants[shape]), other, tensors, launch, expected, what, on_gpu=True)
     name = "the library" if reference is None else "the reference kernel"
     return Speed(torch.cuda.get_device_name(), name, pairs)
+
+
+def call_once(
+    candidate: tuple[Any, Config],
+    reference: tuple[Any, Config] | None,
+    tensors: "tuple[torch.Tensor, ...]",
+    launch: Launch,
+    expected: Callable[..., "torch.Tensor"],
+) -> None:
+    """Launch both kernels once, so that they are compiled; nothing of the result stays on the device."""
+    import torch
+
+    out = torch.empty_like(expected(*tensors))
+    for kernel, constants in [candidate, *([reference] if reference else [])]:
+        launch(kernel, constants, out, *tensors)
+    torch.cuda.synchronize()
+    out.fill_(float("nan"))
 
 
 def time_checked(

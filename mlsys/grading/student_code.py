@@ -28,8 +28,9 @@ _MAGIC = re.compile(r"^\s*(![\w(./]|%[a-z_]\w*(\s|$))")
 _PARSE_ERRORS = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 
-MAX_PARSED = 50_000
-"""Characters of a cell: Python's parser takes time that grows with the square of some, 0.6 s for this many."""
+MAX_PARSED = 20_000
+"""Characters of a cell: Python's parser takes time that grows with the square of some, 0.1 s for this many."""
+_once_per_cell = lru_cache(maxsize=2000)  # recognising cells and every question ask for the same ones again
 
 
 def parse(source: str) -> ast.Module:
@@ -55,6 +56,7 @@ class AddedCell:
     uses: tuple[frozenset[str], ...]
 
 
+@_once_per_cell
 def plain_python(source: str) -> str:
     r"""`source` without the lines that only a notebook understands; line numbers stay.
 
@@ -78,6 +80,7 @@ def _without_magics(source: str) -> str:
     return "\n".join("" if _MAGIC.match(line) else line for line in lines)
 
 
+@_once_per_cell
 def defined_names(source: str) -> frozenset[str]:
     """Names that a cell binds at its top level; none when it is no valid Python."""
     try:
@@ -87,7 +90,7 @@ def defined_names(source: str) -> frozenset[str]:
         return frozenset()
 
 
-@lru_cache(maxsize=100)  # every question of a submission asks for the same cells
+@_once_per_cell
 def read_added(source: str) -> AddedCell:
     """The statements of an added cell that may run; none when it is no valid Python, or nested too deeply."""
     text = plain_python(source)
@@ -112,6 +115,7 @@ def left_out(source: str) -> list[int]:
     return [statement.lineno for statement in body if isinstance(statement, _LEFT_OUT)]
 
 
+@_once_per_cell
 def used_names(source: str) -> frozenset[str]:
     r"""Global names that a cell reads, in its functions too; none when it is no valid Python.
 

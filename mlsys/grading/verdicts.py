@@ -1,8 +1,12 @@
 """The verdicts a question can get, what each means to the student, and the exceptions that lead to them."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from mlsys.errors import InvalidValue, UnknownName
+
+if TYPE_CHECKING:
+    from mlsys.grading.error_picture import ErrorPicture
 
 TAUGHT = {
     "passed": "All tests pass, the hidden ones too. Nothing is left to do here.",
@@ -35,12 +39,16 @@ class Verdict:
         fraction: part of the points, 0 to 1. "passed" is always 1; only "slow" lies between.
         message: what happened, for the student.
         detail: more for whoever looks closer, such as a traceback or timings.
+        picture: where the errors of a wrong result are.
+        lost: the process was killed from outside or lost with its slot, as far as one can tell: worth another try.
     """
 
     name: str
     fraction: float = 0.0
     message: str = ""
     detail: str = ""
+    picture: "ErrorPicture | None" = None
+    lost: bool = False
 
     def __post_init__(self) -> None:
         if self.name not in TAUGHT:
@@ -68,7 +76,8 @@ class Verdict:
         >>> Verdict.of(AssertionError("3 is not 4")).name
         'wrong answer'
         """
-        return cls(_name_of(error), message=_message_of(error))
+        picture = next((cause.picture for cause in _chain(error) if isinstance(cause, WrongAnswer)), None)
+        return cls(_name_of(error), message=_message_of(error), picture=picture)
 
 
 class GradingError(Exception):
@@ -81,9 +90,13 @@ class GradingError(Exception):
 
 
 class WrongAnswer(GradingError, AssertionError):
-    """A result that is not what was asked for."""
+    """A result that is not what was asked for; `picture` shows where."""
 
     verdict = "wrong answer"
+
+    def __init__(self, message: str = "", picture: "ErrorPicture | None" = None) -> None:
+        super().__init__(message)
+        self.picture = picture
 
 
 class OutOfBounds(GradingError, AssertionError):
@@ -127,6 +140,8 @@ def _name_of(error: BaseException) -> str:
         if isinstance(cause, GradingError):
             return cause.verdict
         if isinstance(cause, MemoryError) or type(cause).__name__ == "OutOfMemoryError":  # torch's has no builtin base
+            return "out of memory"
+        if "CUDA error: out of memory" in str(cause):
             return "out of memory"
         if "illegal memory access" in str(cause):  # how CUDA words a wild address; the process can do no more GPU work
             return "crashed"

@@ -12,7 +12,8 @@ class Device:
     """A device and what decides which code runs on it.
 
     `kind` is "gpu" or "cpu"; `capability` is CUDA's compute capability, such as (7, 5) for a T4, and None on a CPU.
-    `cache_bytes` is the L2 of a GPU; `cuda` is the version that torch was built with. A CPU has 0 and "" there.
+    `cache_bytes` is the L2 of a GPU, `shared_bytes` the shared memory that a block may use; `cuda` is the version that
+    torch was built with. A CPU has 0 and "" there.
     """
 
     kind: str
@@ -23,6 +24,7 @@ class Device:
     multiprocessors: int = 0
     cache_bytes: int = 0
     cuda: str = ""
+    shared_bytes: int = 0
 
     @property
     def has_bf16(self) -> bool:
@@ -63,6 +65,7 @@ def gpu_device() -> Device:
         multiprocessors=properties.multi_processor_count,
         cache_bytes=properties.L2_cache_size,
         cuda=torch.version.cuda or "",
+        shared_bytes=properties.shared_memory_per_block_optin,  # type: ignore[attr-defined]
     )
 
 

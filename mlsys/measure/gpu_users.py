@@ -24,16 +24,19 @@ class GpuProcess:
         return f"{self.name} (process {self.pid}, {self.memory_mib} MiB)"
 
 
-def other_jobs() -> str:
+def other_jobs(waiting: int = 0) -> str:
     """What else uses torch's current GPU, in words; "" if nothing shows. Call it before allocating much.
 
     Processes are named where nvidia-smi lists them; one in another container shows by the memory that it takes.
+
+    Args:
+        waiting: how many processes that cannot be seen from here are known to be idle; each may take `CONTEXT_BYTES`.
     """
     import torch
 
     free, total = torch.cuda.mem_get_info()
     taken = total - free - torch.cuda.memory_reserved()
-    return describe_others(listed_processes(), os.getpid(), taken)
+    return describe_others(listed_processes(), os.getpid(), taken - waiting * CONTEXT_BYTES)
 
 
 def refuse_shared_gpu() -> None:

@@ -11,12 +11,14 @@ Each function returns a `Model` (or a `LanguageModel`) for one forward pass; not
 from mlsys.models.convolutional import mobilenet_v2, resnet50
 from mlsys.models.model import LanguageModel, Model
 from mlsys.models.recommendation import dlrm
+from mlsys.models.sizes import PublishedSize, published_size, published_sizes
 from mlsys.models.tiny import keyword_spotting, person_detection
 from mlsys.models.transformer import gpt2, llama2, llama2_7b, llama2_13b, llama2_70b
 
 __all__ = [
     "LanguageModel",
     "Model",
+    "PublishedSize",
     "dlrm",
     "gpt2",
     "keyword_spotting",
@@ -26,5 +28,7 @@ __all__ = [
     "llama2_70b",
     "mobilenet_v2",
     "person_detection",
+    "published_size",
+    "published_sizes",
     "resnet50",
 ]

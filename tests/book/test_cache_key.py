@@ -91,6 +91,29 @@ def test_an_edited_function_changes_the_number_on_the_page(tmp_path: Path) -> No
     assert "The answer is 42." in _built_page(tmp_path)
 
 
+FIGURE_PAGE = "# {0}\n\n```{{figure}} dot.svg\n:name: fig-{0}\n:alt: A dot.\n\nA dot.\n```\n"
+
+
+@pytest.mark.slow
+def test_an_unchanged_book_with_figures_is_not_written_again(tmp_path: Path) -> None:
+    (tmp_path / "book").mkdir()
+    (tmp_path / "book" / "dot.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>')
+    shutil.copytree(ROOT / "book" / "_ext", tmp_path / "book" / "_ext", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "_config.yml").write_text(
+        "only_build_toc_files: true\nsphinx:\n  local_extensions: {course_figures: book/_ext}\n"
+        "  config: {numfig: true}\n"
+    )
+    (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: book/page\nchapters:\n  - file: book/second\n")
+    for name in ("page", "second"):
+        (tmp_path / "book" / f"{name}.md").write_text(FIGURE_PAGE.format(name))
+    _built_page(tmp_path)
+    second = tmp_path / "_build" / "html" / "book" / "second.html"
+    assert "Fig. 1" in second.read_text(encoding="utf-8"), "numbered from 1 on every page"
+    written = second.stat().st_mtime_ns
+    _built_page(tmp_path)
+    assert second.stat().st_mtime_ns == written
+
+
 def _built_page(root: Path) -> str:
     """The text of the page after a build in `root` with the package that lies there."""
     tools = Path(sys.executable).parent

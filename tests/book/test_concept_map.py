@@ -50,6 +50,11 @@ def test_the_picture_is_described_by_its_arrows(tree: Path) -> None:
     assert "Second builds on First" in course_concepts.described(concepts, names)
 
 
+def test_an_arrow_that_follows_from_others_is_left_out() -> None:
+    concepts = {"a": {"needs": []}, "b": {"needs": ["a"]}, "c": {"needs": ["a", "b"]}, "d": {"needs": ["a"]}}
+    assert course_concepts.arrows(concepts) == {"a": [], "b": ["a"], "c": ["b"], "d": ["a"]}
+
+
 def test_the_books_own_map_is_whole() -> None:
     concepts = course_concepts.read_concepts(ROOT)
     depth = course_concepts.depths(concepts)

@@ -103,7 +103,12 @@ def test_notebook_pages_offer_colab_and_a_download(visit: dict[str, Any], page_p
         assert "tiling" not in page_path
         return
     (colab, colab_url), (download, download_url) = links
-    assert (colab, download) == ("Open in Colab", "Download the notebook")
+    buttons = (
+        ("פתיחה ב-Colab", "הורדת המחברת")
+        if page_path.endswith("-he.html")
+        else ("Open in Colab", "Download the notebook")
+    )
+    assert (colab, download) == buttons
     path = urlsplit(download_url).path.lstrip("/")
     assert (site / path).is_file()
     assert colab_url.startswith("https://colab.research.google.com/github/")

@@ -37,7 +37,8 @@ def test_every_number_of_a_chip_stands_there_with_its_source(chip: str, site: Pa
     entries = [*data.get("peak", []), *(entry for entry in data.values() if isinstance(entry, dict))]
     assert entries
     for entry in entries:
-        assert f"{entry['value']:,}".removesuffix(".0") in shown, entry
+        value = str(entry["value"]) if entry.get("condition") == "year" else f"{entry['value']:,}"
+        assert value.removesuffix(".0") in shown, entry
         assert " ".join(entry["where"].split()) in shown, entry
         assert " ".join(entry.get("condition", "").split()) in shown, entry
 
@@ -53,6 +54,15 @@ def test_every_basis_of_energy_is_listed(site: Path) -> None:
     page = text_of(site, "hardware-reference")
     bases = tomllib.loads((DATA / "energies.toml").read_text(encoding="utf-8"))
     assert [basis["title"] for basis in bases.values() if basis["title"] not in page] == []
+
+
+def test_every_published_size_is_listed_with_its_year(site: Path) -> None:
+    page = text_of(site, "hardware-reference")
+    sizes = tomllib.loads((DATA / "model_sizes.toml").read_text(encoding="utf-8"))
+    assert sizes
+    for size in sizes.values():
+        assert f"{size['name']}, {size['announced']['value']}" in page
+        assert f"{size['params']['value']:,.0f}" in page
 
 
 @pytest.mark.parametrize("page", API_PAGES)

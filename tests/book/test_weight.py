@@ -9,6 +9,8 @@ import pytest
 SITE = Path(__file__).parents[2] / "_build" / "html"
 PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.glob("book/*.html"))
 PAGE_LIMIT = 300_000
+BLOCKING_LIMIT = 150_000
+"""Compressed bytes that a page waits for before it shows anything: less than a second on slow 4G."""
 IMAGE_LIMIT = 150_000
 SHARED = ("mathjax", "scripts/", "documentation_options", "doctools", "sphinx_highlight", "searchtools", "design-tabs")
 """Scripts of the theme and of MathJax, which every page uses and the browser keeps."""
@@ -27,3 +29,14 @@ def test_page_with_its_own_scripts_is_below_its_limit(name: str, site: Path) -> 
 def test_no_image_is_heavy(site: Path) -> None:
     heavy = [path.name for path in (site / "_images").iterdir() if path.stat().st_size > IMAGE_LIMIT]
     assert heavy == []
+
+
+@pytest.mark.parametrize("name", PAGES or ["(no page is built)"])
+def test_little_must_arrive_before_a_page_shows(name: str, site: Path) -> None:
+    page = site / name
+    text = page.read_text(encoding="utf-8")
+    scripts = re.findall(r'<script(?![^>]*\b(?:defer|async)\b)[^>]* src="([^"?]+)', text)
+    styles = re.findall(r'<link(?=[^>]*rel="stylesheet")[^>]* href="([^"?]+)', text)
+    waited_for = {(page.parent / source).resolve() for source in (*scripts, *styles)}
+    assert len(waited_for) > 5, "the page was not read at all"
+    assert sum(len(gzip.compress(path.read_bytes())) for path in (page, *waited_for)) < BLOCKING_LIMIT

@@ -134,3 +134,12 @@ def test_a_sandbox_that_fails_is_no_verdict(judging_slot, monkeypatch):
     monkeypatch.setattr(judging_slot, "open", fail)
     with pytest.raises(SandboxError):
         judge(judging_slot, program("", SETUP), "", "tests of q", device="cpu", seed=1)
+
+
+def test_a_process_that_was_killed_is_told_from_one_that_crashed(verdict):
+    killed = verdict("import os\ndef f(): os.kill(os.getpid(), 9)", "f()")
+    crashed = verdict("import os\ndef f(): os.abort()", "f()")
+    assert [(one.name, one.fraction, one.lost) for one in (killed, crashed)] == [
+        ("crashed", 0, True),
+        ("crashed", 0, False),
+    ]

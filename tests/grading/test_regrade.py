@@ -12,7 +12,7 @@ from mlsys.errors import UserError
 from mlsys.grading.class_grading import Options, grade_class
 from mlsys.grading.pool import Judged, judge_all
 from mlsys.grading.records import QuestionRecord, Record
-from mlsys.grading.regrade import changes_of
+from mlsys.grading.regrade import changes_of, changes_title, with_gpu_results
 from mlsys.grading.report import to_csv
 
 QUIET = Console(quiet=True)
@@ -42,6 +42,28 @@ def test_a_changed_score_of_the_same_submission_is_a_change_with_its_reason() ->
 )
 def test_what_is_no_change(old: Record | None, new: Judged) -> None:
     assert changes_of(old, new) == []
+
+
+def test_a_score_that_would_be_lost_is_a_change() -> None:
+    (change,) = changes_of(dataclasses.replace(OLD, questions=(IS,)), Judged("right", "abc", refused="it is too big"))
+    assert (change.question, change.before, change.after, change.why) == ("all", "3 points", "refused", "it is too big")
+    assert changes_of(dataclasses.replace(OLD, refused="empty"), Judged("right", "abc", refused="empty")) == []
+
+
+def test_the_number_of_changes_is_said() -> None:
+    one = changes_of(OLD, Judged("right", "abc", (IS,)))
+    assert changes_title(one).startswith("1 score changes for 1 student whose")
+    two = changes_of(dataclasses.replace(OLD, student="bob"), Judged("bob", "abc", (IS,)))
+    assert changes_title([*one, *one, *two]).startswith("3 scores change for 2 students whose")
+
+
+def test_a_pass_on_a_gpu_fills_only_what_waited_for_it() -> None:
+    waits = dataclasses.replace(WAS, question="d", verdict="needs gpu")
+    old = dataclasses.replace(OLD, questions=(WAS, waits))
+    measured = dataclasses.replace(IS, question="d", points=2.5, verdict="slow")
+    assert with_gpu_results(old, Judged("right", "abc", (IS, measured))).questions == (WAS, measured)
+    refused = Judged("right", "abc", refused="died")
+    assert with_gpu_results(old, refused) == refused
 
 
 def a_course(adding: tuple[Path, CourseTree, Path], folder: Path) -> tuple[Path, CourseTree]:

@@ -1,11 +1,18 @@
 import csv
 import io
+from datetime import timedelta
 
 import pytest
 from rich.console import Console
 
+from mlsys.grading.attempt_policy import Choice
+from mlsys.grading.attempts import Attempt
+from mlsys.grading.deadlines import Lateness
+from mlsys.grading.layouts import Ignored
+from mlsys.grading.progress import tracked
 from mlsys.grading.records import REFUSED, QuestionRecord, Record
-from mlsys.grading.report import reasons, table, to_csv
+from mlsys.grading.report import arrivals, by_question, reasons, table, to_csv
+from mlsys.grading.submissions import Collected
 
 
 def record(student: str, *questions: QuestionRecord, refused: str = "", repairs: tuple[str, ...] = ()) -> Record:
@@ -65,3 +72,51 @@ def test_csv_counts_waiting_points_apart() -> None:
         ("ann", "0", "4"),
         ("bob", "0", "0"),
     ]
+
+
+def test_questions_are_summed_up_over_those_who_answered() -> None:
+    more = [
+        *CLASS,
+        record("ed", question("a", "not implemented", 0, 1), question("e", "slow", 1, 4)),
+        record("fi", question("a", "passed", 1, 1), question("e", "slow", 3.5, 4)),
+    ]
+    rows = {row[0]: row[1:] for row in shown(by_question(more)) if row and row[0] in ("a", "e")}
+    # a: passed by ann, di, fi; wrong by bob; not tried by cy, ed. Points 1 0 1 1.
+    assert rows["a"] == ["4", "3", "1", "1", "passed", "(3)"]
+    # e: 2.5, 4, 1, 3.5 and one that waits: the median of four is 3.
+    assert rows["e"] == ["5", "1", "3", "4", "slow", "(3)"]
+
+
+def test_who_came_late_or_not_at_all_is_said_and_no_name_commands_the_terminal() -> None:
+    late = Choice(Attempt("d", "x", "flat"), lateness=Lateness(timedelta(hours=30), 2))
+    collected = Collected(
+        {"ann": (late,), "bob": (Choice(Attempt("e", "y", "flat")),)},
+        {},
+        unknown=(Ignored("\x1b[2Jzed", "nobody has its name"),),
+        ignored=(Ignored("=1+1", "no notebook"),),
+        doubtful=(Ignored("y", "its time lies in the future"),),
+        missing=("cy",),
+    )
+    assert arrivals(collected).plain.splitlines() == [
+        "missing: cy: handed in nothing here",
+        "late: ann: 2 late days",
+        "unknown: ?[2Jzed: nobody has its name",
+        "ignored: '=1+1: no notebook",
+        "doubtful: y: its time lies in the future",
+    ]
+
+
+def test_what_was_graded_without_the_sandbox_is_marked() -> None:
+    bare = Record("ann", "tiling", "1", "now", sandboxed=False, questions=(question("a", "passed", 1, 1),))
+    assert [" ".join(row) for row in shown(reasons([bare]))] == ["ann graded without the sandbox"]
+    assert [row["sandboxed"] for row in csv.DictReader(to_csv([bare, CLASS[0]]).splitlines())] == ["no", "yes", "yes"]
+
+
+def test_the_time_left_follows_the_pace_so_far_however_slow() -> None:
+    now, console = [1000.0], Console(file=io.StringIO(), force_terminal=True, width=120)
+    with tracked("Grading", 10, console, clock=lambda: now[0]) as advance:
+        for _ in range(4):
+            now[0] += 90.0
+            advance()
+    assert "4/10" in console.file.getvalue()  # type: ignore[attr-defined]
+    assert "0:09:00" in console.file.getvalue()  # type: ignore[attr-defined]

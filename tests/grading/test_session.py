@@ -6,7 +6,7 @@ import pytest
 import torch
 from judging import COPY
 
-from mlsys.grading.session import FUNCTION, StudentFailed
+from mlsys.grading.session import FUNCTION, StudentFailed, _raise
 from mlsys.grading.verdicts import NotAKernel, Suspicious
 
 SAY = "import gc\nchannel = next(x for x in gc.get_objects() if type(x).__name__ == 'Channel')\n"
@@ -62,7 +62,7 @@ def test_an_exception_brings_its_own_lines(session):
     assert error.own_words
 
 
-@pytest.mark.parametrize("claimed", ["passed", "slow", "needs gpu", "needs review", "timed out", "nonsense", "crashed"])
+@pytest.mark.parametrize("claimed", ["passed", "slow", "needs gpu", "needs review", "timed out", "nonsense"])
 def test_a_process_cannot_claim_what_keeps_points_or_is_the_judges_to_say(session, claimed):
     said = {"verdict": claimed, "message": "x", "lines": []}
     assert failure(session, f"{SAY}def f():\n    channel.reply({{'error': {said!r}}})").verdict == "error"
@@ -163,3 +163,10 @@ def test_names_of_the_setup_that_a_student_binds_again_change_for_the_student_al
     assert made.call("f", (), {}, guarded=False) == 5
     x = torch.ones(3)
     assert torch.equal(made.launch("copy_kernel", made_launch, {"TILE": 16}, x, [x]), x)
+
+
+@pytest.mark.parametrize(("own_words", "verdict"), [(False, "needs gpu"), (True, "error")])
+def test_only_the_launcher_can_say_that_a_gpu_is_missing_or_in_use(own_words, verdict):
+    with pytest.raises(StudentFailed) as caught:
+        _raise({"verdict": "needs gpu", "message": "in use", "lines": []}, own_words=own_words)
+    assert caught.value.verdict == verdict

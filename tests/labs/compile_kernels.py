@@ -4,7 +4,8 @@ Run in a process of its own, without TRITON_INTERPRET:
 
     python compile_kernels.py MODULE.py < jobs.json
 
-where each job is {"kernel", "dtype", "capability", "constants", "num_warps", "num_stages"}.
+where each job is {"kernel", "dtype", "capability", "constants", "num_warps", "num_stages"}, and "descriptors" for
+arguments that are tensor descriptors: their blocks by name.
 """
 
 import importlib.util
@@ -25,10 +26,14 @@ PTXAS = Path(triton.__file__).parent / "backends/nvidia/bin/ptxas"
 def compile_job(kernel, job):
     """Shared memory, registers and spilled bytes of one kernel on one architecture."""
     # As the JIT does for contiguous matrices whose sides 16 divides: strides of 1 are constants, the rest divisible.
-    constants = job["constants"] | dict.fromkeys(("stride_ak", "stride_bn", "stride_cn"), 1)
+    ones = [name for name in ("stride_ak", "stride_bn", "stride_cn") if name in kernel.arg_names]
+    constants = job["constants"] | dict.fromkeys(ones, 1)
     types = {name: f"*{job['dtype']}" if name.endswith("_ptr") else "i32" for name in kernel.arg_names}
+    descriptors = job.get("descriptors", {})
+    types |= {name: f"tensordesc<{job['dtype']}{block}>" for name, block in descriptors.items()}
     signature = types | dict.fromkeys(constants, "constexpr")
-    divisible = {(i,): [["tt.divisibility", 16]] for i, name in enumerate(kernel.arg_names) if name not in constants}
+    others = [name for name in kernel.arg_names if name not in constants and name not in descriptors]
+    divisible = {(kernel.arg_names.index(name),): [["tt.divisibility", 16]] for name in others}
     compiled = triton.compile(
         ASTSource(kernel, signature, constants, divisible),
         target=GPUTarget("cuda", job["capability"], 32),
@@ -46,6 +51,7 @@ def compile_job(kernel, job):
         "registers": int(re.search(r"Used (\d+) registers", report).group(1)),
         "spilled_bytes": int(re.search(r"(\d+) bytes spill stores", report).group(1)),
         "tensor_cores": "mma" in ptx,
+        "tensor_copies": "cp.async.bulk.tensor" in ptx,
     }
 
 

@@ -19,7 +19,7 @@ from mlsys.grading.student_code import defined_names
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-AT_ONCE = 3
+AT_ONCE = 4
 """Questions that one submission attacks: the others stay honest and must keep their points."""
 
 

@@ -12,13 +12,16 @@ ATTACKS = read_attacks("attacks")
 NAMES = [attack.name for attack in ATTACKS]
 NEED_ALL_ANSWERS = ("e", "challenge")
 
+pytestmark = pytest.mark.timeout(3600)  # the whole class is graded before the first test: three minutes, if alone
+
 
 @pytest.fixture(scope="module")
 def graded(tmp_path_factory: pytest.TempPathFactory) -> Graded:
     return grade_attacks(
         tmp_path_factory.mktemp("redteam"),
         ATTACKS,
-        'c.RunQuestions.cpu_limit_s = 2\nc.RunQuestions.device = "cpu"\n',
+        # An honest question computes for about 1 s; waiting is limited to four times as much, for busy machines.
+        'c.RunQuestions.cpu_limit_s = 8\nc.RunQuestions.device = "cpu"\n',
         workers=2,
     )
 

@@ -1,38 +1,71 @@
-"""Attacks that need a GPU, graded end to end on one: `python -m pytest tests/redteam -m gpu`."""
+"""Attacks that need a GPU, graded end to end on one: `python -m pytest tests/redteam -m gpu`.
+
+That command writes its record, `tests/redteam/results/<device>.json`, which is committed;
+`tests/grading/test_redteam_record.py` holds it to the present list.
+"""
+
+import os
 
 import pytest
+from redteam_record import write_record
 from redteam_samples import Attack, Graded, grade_attacks, read_attacks
 
 from mlsys.grading.records import WAITING
-from mlsys.measure.device import torch_sees_gpu
+from mlsys.measure.device import gpu_device, torch_sees_gpu
 
 ATTACKS = read_attacks("gpu")
+KINDS = ("attack", "twin")
 
-pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch_sees_gpu(), reason="needs a CUDA GPU")]
+needs_gpu = pytest.mark.skipif(not torch_sees_gpu(), reason="needs a CUDA GPU")
 
 
 @pytest.fixture(scope="module")
 def graded(tmp_path_factory: pytest.TempPathFactory) -> Graded:
-    config = 'c.RunQuestions.cpu_limit_s = 10\nc.RunQuestions.device = "gpu"\n'
-    # One worker: kernels that are timed have the GPU to themselves.
-    return grade_attacks(tmp_path_factory.mktemp("redteam-gpu"), ATTACKS, config, workers=1)
+    config = 'c.RunQuestions.cpu_limit_s = 6\nc.RunQuestions.device = "gpu"\n'
+    # All at once: most of them wait for the GPU or for their limits.
+    workers = 2 * (os.cpu_count() or 1)
+    found = grade_attacks(tmp_path_factory.mktemp("redteam-gpu"), ATTACKS, config, workers=workers)
+    rows = []
+    for attack in ATTACKS:
+        for kind in KINDS:
+            verdict, points, message = found.found(attack, kind)
+            rows.append(
+                {
+                    "sample": attack.name,
+                    "kind": kind,
+                    "question": attack.question,
+                    "verdict": verdict,
+                    "points": points,
+                    "message": message.split("\n")[0][:200],
+                }
+            )
+    write_record(gpu_device(), rows, [" ".join(lost[:3]) for lost in lost_by_honest(found)])
+    return found
 
 
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize("kind", ["attack", "twin"])
-@pytest.mark.parametrize("attack", ATTACKS, ids=[attack.name for attack in ATTACKS])
-def test_an_attack_on_a_gpu_scores_nothing_and_gets_its_verdict(graded: Graded, attack: Attack, kind: str) -> None:
-    verdict, points, message = graded.found(attack, kind)
-    assert (verdict, points) == (attack.verdict, 0), message
-
-
-@pytest.mark.timeout(1800)
-def test_honest_work_on_the_same_gpu_keeps_its_points(graded: Graded) -> None:
-    lost = [
+def lost_by_honest(graded: Graded) -> list[tuple[str, str, str, str]]:
+    """Questions that no attack touches and that still lost points."""
+    return [
         (student, question.question, question.verdict, question.message)
         for student, attempt in graded.attempts.items()
         for question in graded.batch.records[student].questions
         if not any(question.question in attack.questions for attack in attempt.attacks)
         and question.verdict not in ("passed", *WAITING)
     ]
-    assert lost == []
+
+
+@pytest.mark.gpu
+@needs_gpu
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("attack", ATTACKS, ids=[attack.name for attack in ATTACKS])
+def test_an_attack_on_a_gpu_scores_nothing_and_gets_its_verdict(graded: Graded, attack: Attack, kind: str) -> None:
+    verdict, points, message = graded.found(attack, kind)
+    assert (verdict, points) == (attack.verdict, 0), message
+
+
+@pytest.mark.gpu
+@needs_gpu
+@pytest.mark.timeout(1800)
+def test_honest_work_on_the_same_gpu_keeps_its_points(graded: Graded) -> None:
+    assert lost_by_honest(graded) == []

@@ -3,12 +3,13 @@
 import csv
 import io
 import json
-import time
+import os
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 from adding_course import make_course_repository
+from nbconvert.filters import markdown2html
 from rich.console import Console
 
 from mlsys.course.lab import Lab
@@ -19,10 +20,12 @@ from mlsys.course.sample_class import build
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError
 from mlsys.grading.class_grading import Batch, Options, grade_class
+from mlsys.grading.error_picture import ErrorPicture
 from mlsys.grading.report import reasons, table, to_csv
 
 QUIET = Console(quiet=True)
-CONFIG = "c.RunQuestions.cpu_limit_s = 2\n"
+pytestmark = pytest.mark.timeout(3600)  # a class is graded before the first test
+CONFIG = "c.RunQuestions.cpu_limit_s = 8\n"
 MARKUP = """<script>alert(1)</script><img src=x onerror=alert(1)><svg onload=alert(1)>
 <a href="javascript:alert(1)">one</a> [two](javascript:alert(1)) [three](data:text/html,<script>alert(1)</script>)
 <style>@import "http://evil.example/x.css"; body {background: url(http://evil.example/y)}</style>
@@ -41,6 +44,14 @@ TEXT = (
     "=1+1;@SUM(A1)\n\x1b]0;owned\x07\x1b[2J\x1b[1;32mPASSED\r\x08\u202e"
     '<script>alert(1)</script>" onload="alert(1)\x00\x9b31m'
 )
+WRONG = """
+def add(x, y):
+    out = x + y
+    out[72:] = 0
+    return out
+"""
+ESSAY = "x" + " " * 100_000 + "y" + "\\\\(" * 50_000
+"""Prose that a reader of Markdown needs a minute for."""
 COSTLY = {
     "a long path": "import " + "a." * 200_000 + "a",
     "a deep sum": "deep = " + "+".join(["1"] * 20_000),
@@ -74,6 +85,8 @@ def notebooks(lab: Lab, tree: CourseTree) -> dict[str, str]:
         return json.loads(json.dumps(build(text, lab, released, "made")))
 
     found = {}
+    found["wrong"] = made(f"# %% solve=*\n# %% replace=b-kernel\n{WRONG}")
+    found["essay"] = made(f"# %% solve=*\n# %% replace=e-why\n{ESSAY}")
     found["markup"] = made(f"# %% solve=*\n# %% replace=e-why\n{MARKUP}")
     found["talker"] = made(f"# %% solve=*\n# %% replace=b-kernel\n{TALK.replace('TEXT', repr(TEXT))}")
     displayed = made("# %% solve=*")
@@ -122,9 +135,14 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, CourseTree, 
     (folder / "submissions").mkdir()
     for student, text in notebooks(Lab.load(root / "labs" / "adding" / "lab.py"), tree).items():
         (folder / "submissions" / f"{student}.ipynb").write_text(text)
-    started = time.monotonic()
+    before_s = cpu_s()
     batch = grade_class(root, tree, "adding", Options(folder / "submissions", workers=2), QUIET)
-    return folder, tree, batch, time.monotonic() - started
+    return folder, tree, batch, cpu_s() - before_s
+
+
+def cpu_s() -> float:
+    """Computing so far of this process and of those that it has waited for; unlike a clock it knows no busy machine."""
+    return sum(os.times()[:4])
 
 
 def test_no_page_holds_anything_that_runs_or_reaches_out(graded):  # type: ignore[no-untyped-def]
@@ -134,12 +152,40 @@ def test_no_page_holds_anything_that_runs_or_reaches_out(graded):  # type: ignor
         tags = Tags()
         tags.feed(page)
         for tag, name, value in tags.found:
-            assert tag not in ("script", "iframe", "img", "svg", "form", "input", "object", "embed", "base"), student
+            assert tag not in ("script", "iframe", "img", "form", "input", "object", "embed", "base"), student
             assert not name.startswith("on"), (student, tag, name)
             assert name not in ("src", "background", "srcset", "formaction"), (student, tag, name)
             assert not value.lower().lstrip().startswith(("javascript:", "data:", "http:", "//")), (student, value)
         assert page.count("</html>") == 1
-        assert [tag for tag, *_ in tags.found].count("style") == 1
+        names = [tag for tag, name, _ in tags.found if not name]
+        assert names.count("style") == 1
+        assert names.count("svg") == (student == "wrong"), student  # the picture of errors, the only one
+
+
+def test_the_instructors_own_pages_run_nothing_of_a_student(graded):  # type: ignore[no-untyped-def]
+    """nbgrader's formgrader shows Markdown of an autograded notebook as it is."""
+    notebook = read_notebook(graded[1].autograded("adding", "markup"))
+    tags = Tags()
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            tags.feed(markdown2html(cell.source))
+    found = {tag for tag, name, _ in tags.found if not name}
+    assert not found & {"script", "iframe", "img", "svg", "form", "input", "style", "math", "table"}
+    assert "pre" in found
+    assert not [value for _, name, value in tags.found if name.startswith("on") or "javascript:" in value]
+
+
+def test_the_picture_of_errors_is_ours_and_is_there(graded):  # type: ignore[no-untyped-def]
+    _, tree, batch, _ = graded
+    [wrong] = [question for question in batch.records["wrong"].questions if question.question == "b"]
+    page = tree.feedback("adding", "wrong").read_text()
+    assert ErrorPicture.read(wrong.picture).svg() in page
+    assert "columns 72 to 127" in page
+
+
+def test_a_costly_essay_is_shown_as_it_stands(graded):  # type: ignore[no-untyped-def]
+    page = graded[1].feedback("adding", "essay").read_text()
+    assert len(page) < 100_000
 
 
 def test_no_cell_of_a_table_is_a_formula_or_has_a_control_code(graded, tmp_path):  # type: ignore[no-untyped-def]
@@ -172,8 +218,8 @@ def test_a_costly_answer_costs_its_question_and_those_that_need_it(graded):  # t
 
 
 def test_the_batch_ends_soon(graded):  # type: ignore[no-untyped-def]
-    _, _, batch, took_s = graded
-    assert took_s < 15 * len(batch.records)
+    _, _, batch, computed_s = graded
+    assert computed_s < 6 * len(batch.records)
 
 
 def test_points_are_the_courses_own(graded):  # type: ignore[no-untyped-def]
@@ -204,7 +250,7 @@ def test_a_name_that_is_none_is_refused_before_anything_is_written(graded, tmp_p
     folder, tree, _, _ = graded
     before = sorted(tree.root.rglob("*"))
     (tmp_path / f"{name}.ipynb").write_text("{}")
-    with pytest.raises(UserError, match="cannot be a student's name"):
+    with pytest.raises(UserError, match="holds no submissions"):
         grade_class(folder / "repository", tree, "adding", Options(tmp_path, workers=1), QUIET)
     assert sorted(tree.root.rglob("*")) == before
 
@@ -216,4 +262,4 @@ def test_a_link_is_not_followed(graded, tmp_path):  # type: ignore[no-untyped-de
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "linker.ipynb").symlink_to(secret)
     batch = grade_class(folder / "repository", tree, "adding", Options(tmp_path / "in", workers=1), QUIET)
-    assert "no file adding.ipynb was handed in" in batch.records["linker"].refused
+    assert "it is a link or a device, not a file" in batch.records["linker"].refused

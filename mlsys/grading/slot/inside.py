@@ -52,10 +52,15 @@ def run_first_process(setup: Setup, descriptors: Descriptors) -> NoReturn:
     try:
         os.setsid()  # else kill(0) from inside would reach the warm parent's process group
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-        linux.mount("proc", "/proc")
-        size, files = setup.limits.scratch_bytes, setup.limits.scratch_files
-        linux.mount("tmpfs", SCRATCH, f"size={size},nr_inodes={files},mode=0700", setup.execute_in_scratch)
-        os.chdir(SCRATCH)
+        if setup.limits.sandboxed:
+            linux.mount("proc", "/proc")
+            size, files = setup.limits.scratch_bytes, setup.limits.scratch_files
+            linux.mount("tmpfs", SCRATCH, f"size={size},nr_inodes={files},mode=0700", setup.execute_in_scratch)
+            os.chdir(SCRATCH)
+        else:
+            linux.die_with_parent()
+            linux.forbid_new_privileges()
+            os.chdir(os.environ["TMPDIR"])
         linux.drop_capabilities()
         linux.set_readable_by_others(False)
         student = os.fork()
@@ -77,6 +82,8 @@ def run_student_process(setup: Setup, descriptors: Descriptors) -> NoReturn:
     """Take on the limits and run the entry function until the judge closes the channel."""
     status = 1
     try:
+        if not setup.limits.sandboxed:
+            linux.die_with_parent()
         linux.set_readable_by_others(True)  # or its own /proc/self would be closed to it
         connection, arena = take_descriptors(descriptors)
         set_limits(setup.limits)

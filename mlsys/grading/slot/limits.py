@@ -28,6 +28,8 @@ class Limits:
         open_s: the start of one question.
         close_s: from closing a question to its own exit; after it the question is killed.
         kill_s: from a kill to the report of its end; after it the whole slot is killed.
+        sandboxed: False gives up bubblewrap, namespaces and the file system of their own, as `mlsys grade
+            --unsafe-no-sandbox` asks; the other limits and the system-call filter stay.
         watch_s: from one look of the memory watchdog to the next; in it two cores fill about 0.1 GB.
     """
 
@@ -49,3 +51,4 @@ class Limits:
     close_s: float = 1.0
     kill_s: float = 3.0
     watch_s: float = 0.05
+    sandboxed: bool = True

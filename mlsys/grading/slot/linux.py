@@ -9,7 +9,7 @@ from mlsys.grading.slot.seccomp import system_call_number
 
 NEW_MOUNTS, NEW_IPC, NEW_PIDS = 0x00020000, 0x08000000, 0x20000000
 _NO_SUID, _NO_DEVICES, _NO_EXEC = 2, 4, 8
-_SET_DUMPABLE = 4
+_SET_DEATH_SIGNAL, _SET_DUMPABLE, _SET_NO_NEW_PRIVILEGES = 1, 4, 38
 _COLLAPSE, _HUGE_PAGE = 25, 2 << 20
 _CAPABILITY_VERSION_3 = 0x20080522
 
@@ -54,6 +54,16 @@ def drop_capabilities() -> None:
     """Give up every capability; as no user here is root and no_new_privs is set, no program can give one back."""
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
     _check(_libc.capset(header, (ctypes.c_uint32 * 6)()), "capset")
+
+
+def die_with_parent() -> None:
+    """Have the kernel kill this process when the one that started it ends."""
+    _check(_libc.prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0), "prctl")
+
+
+def forbid_new_privileges() -> None:
+    """Let no program that this process starts have more rights, as set-user-id ones would."""
+    _check(_libc.prctl(_SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0), "prctl")
 
 
 def set_readable_by_others(readable: bool) -> None:

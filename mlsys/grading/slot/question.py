@@ -60,6 +60,10 @@ class Question:
         """Whether it is over."""
         return self._ending is not None
 
+    def allow(self, seconds: float) -> None:
+        """Give it more wall time: it has waited for something that is not its own doing."""
+        self._deadline_s += seconds
+
     def request(self, header: Header, tensors: Sequence[Tensor] = (), timeout_s: float | None = None) -> Message:
         """Send a request and wait for its reply.
 

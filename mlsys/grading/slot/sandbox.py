@@ -75,6 +75,29 @@ def sandbox_command(site: Path, *, index: int, gpu: bool, scratch_bytes: int, co
     return [*outer, bubblewrap, *flags, *command]
 
 
+def unsandboxed_command(*, index: int, gpu: bool, scratch: Path, command: list[str]) -> list[str]:
+    """The command that runs another in no sandbox, with the same environment; root still becomes the slot's user.
+
+    Args:
+        index: number of the slot.
+        gpu: whether kernels are compiled, not interpreted.
+        scratch: a folder of the slot's user.
+        command: program and arguments.
+
+    Raises:
+        SandboxError: setpriv is missing.
+    """
+    environment = {name: value.replace(SCRATCH, str(scratch)) for name, value in _environment(gpu).items()}
+    become = _become(FIRST_SLOT_UID + index) if os.geteuid() == 0 else []
+    return [
+        _program("env", "coreutils"),
+        "-i",
+        *(f"{name}={value}" for name, value in environment.items()),
+        *become,
+        *command,
+    ]
+
+
 def python_folders() -> list[Path]:
     """The folders that this Python and its virtual environment are in, without those in /usr and in each other.
 
@@ -151,12 +174,16 @@ def _knows(bubblewrap: str, flag: str) -> bool:
 
 
 def _environment_flags(gpu: bool) -> list[str]:
+    return ["--clearenv", *(part for item in _environment(gpu).items() for part in ("--setenv", *item))]
+
+
+def _environment(gpu: bool) -> dict[str, str]:
     environment = dict(_ENVIRONMENT)
     if not gpu:
         environment["TRITON_INTERPRET"] = "1"
     elif "LD_LIBRARY_PATH" in os.environ:  # some containers have libcuda outside the usual folders
         environment["LD_LIBRARY_PATH"] = os.environ["LD_LIBRARY_PATH"]
-    return ["--clearenv", *(part for item in environment.items() for part in ("--setenv", *item))]
+    return environment
 
 
 def _gpu_devices() -> list[str]:

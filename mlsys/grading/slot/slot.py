@@ -22,9 +22,16 @@ from mlsys.grading.slot.control import Control, ParentLost
 from mlsys.grading.slot.ending import LOST, Report
 from mlsys.grading.slot.limits import Limits
 from mlsys.grading.slot.question import Ends, Question
-from mlsys.grading.slot.sandbox import SITE, SandboxError, explain, sandbox_command
+from mlsys.grading.slot.sandbox import (
+    FIRST_SLOT_UID,
+    SITE,
+    SandboxError,
+    explain,
+    sandbox_command,
+    unsandboxed_command,
+)
 
-_BOOT = f"import sys; sys.path.insert(0, {SITE!r}); from mlsys.grading.slot.warm_parent import main; main()"
+_BOOT = "import sys; sys.path.insert(0, {!r}); from mlsys.grading.slot.warm_parent import main; main()"
 _WARM_UP = "mlsys.grading.slot.warm_up"
 _SET_PIPE_SIZE = 1031  # fcntl.F_SETPIPE_SZ, which not every Python has
 _READY = 0
@@ -59,9 +66,18 @@ class Slot:
         self.limits = limits or Limits()
         self.starts = 0
         arguments = [json.dumps(asdict(self.limits)), "gpu" if gpu else "cpu", *preload]
-        python = [sys.executable, "-I", "-B", "-c", _BOOT, *arguments]
-        scratch_bytes = self.limits.scratch_bytes
-        self._command = sandbox_command(site, index=index, gpu=gpu, scratch_bytes=scratch_bytes, command=python)
+        python = [sys.executable, "-I", "-B", "-c"]
+        if self.limits.sandboxed:
+            python += [_BOOT.format(SITE), *arguments]
+            scratch_bytes = self.limits.scratch_bytes
+            self._command = sandbox_command(site, index=index, gpu=gpu, scratch_bytes=scratch_bytes, command=python)
+        else:
+            python += [_BOOT.format(str(site)), *arguments]
+            self._scratch = tempfile.TemporaryDirectory(prefix="mlsys-unsafe-", ignore_cleanup_errors=True)
+            scratch = Path(self._scratch.name)
+            if os.geteuid() == 0:
+                os.chown(scratch, FIRST_SLOT_UID + index, FIRST_SLOT_UID + index)
+            self._command = unsandboxed_command(index=index, gpu=gpu, scratch=scratch, command=python)
         self._process: subprocess.Popen[bytes] | None = None
         self._control: Control | None = None
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - what bubblewrap and the warm parent complain about

@@ -9,7 +9,7 @@ _SECONDS_PER_TICK = 1 / os.sysconf("SC_CLK_TCK")
 _PAGE_TABLES = "VmPTE:"  # reading far apart from a huge mapping takes nothing else
 _RESIDENT = ("RssAnon:", "RssShmem:")
 _SHARE_OF_RESIDENT = ("Pss_Anon:", "Pss_Shmem:")
-_USER_TICKS, _SYSTEM_TICKS = 11, 12  # in /proc/PID/stat after the name
+_SESSION, _USER_TICKS, _SYSTEM_TICKS = 3, 11, 12  # in /proc/PID/stat after the name
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,16 @@ def memory_bytes(processes: list[Path], limit_bytes: int) -> int:
 def other_processes(known: set[int]) -> list[Path]:
     """The folders in /proc of all processes but those known."""
     return [path for path in _PROC.iterdir() if path.name.isdecimal() and int(path.name) not in known]
+
+
+def processes_of_session(leader: int) -> list[Path]:
+    """The folders in /proc of the processes of one session, its first one left out."""
+    found = other_processes({leader})
+    return [
+        path
+        for path in found
+        if _read(path / "stat").rpartition(")")[2].split()[_SESSION : _SESSION + 1] == [str(leader)]
+    ]
 
 
 def _exact_bytes(process: Path) -> int:

@@ -4,11 +4,13 @@ It runs no student code, and no process of a question can see it. The judge comm
 it opens and kills questions, watches their memory and reports their ends.
 """
 
+import contextlib
 import gc
 import importlib
 import json
 import os
 import select
+import shutil
 import signal
 import socket
 import sys
@@ -22,7 +24,7 @@ from mlsys.grading.slot.ending import Report
 from mlsys.grading.slot.inside import STATUS, Descriptors, Setup, run_first_process
 from mlsys.grading.slot.limits import Limits
 from mlsys.grading.slot.seccomp import build_filter
-from mlsys.grading.slot.usage import Usage, memory_bytes, other_processes, usage
+from mlsys.grading.slot.usage import Usage, memory_bytes, other_processes, processes_of_session, usage
 
 _NAMESPACES = linux.NEW_PIDS | linux.NEW_MOUNTS | linux.NEW_IPC
 _COMMAND_BYTES = 64 * 1024
@@ -93,7 +95,7 @@ class WarmParent:
         if threads != 1:
             raise RuntimeError(f"{threads} threads at a fork: the child would wait for their locks for ever")
         status, status_end = os.pipe()
-        process = linux.fork_into_namespaces(_NAMESPACES)
+        process = linux.fork_into_namespaces(_NAMESPACES) if self._limits.sandboxed else _fork_into_empty_folder()
         if process == 0:
             connection, arena, output = descriptors
             run_first_process(setup, Descriptors(connection, arena, output, status_end))
@@ -111,9 +113,15 @@ class WarmParent:
         os.kill(question.process, signal.SIGKILL)
 
     def _processes(self, question: Running) -> list[Path]:
+        if not self._limits.sandboxed:
+            return processes_of_session(question.process)
         return other_processes({_BUBBLEWRAP, os.getpid(), question.process})
 
     def _report_end(self, question: Running) -> None:
+        if not self._limits.sandboxed:  # no namespace's end takes the others along
+            for path in self._processes(question):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(path.name), signal.SIGKILL)
         _, _, used = os.wait4(question.process, 0)
         wall_s = time.monotonic() - question.started_s
         status = os.read(question.status, STATUS.size)
@@ -131,6 +139,16 @@ class WarmParent:
 
     def _tell(self, message: dict[str, object]) -> None:
         self._judge.send(json.dumps(message).encode())
+
+
+def _fork_into_empty_folder() -> int:
+    """Fork without a sandbox; what the question before left in the scratch folder goes."""
+    for path in Path(os.environ["TMPDIR"]).iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink()
+    return os.fork()
 
 
 def main() -> None:

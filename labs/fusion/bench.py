@@ -1,0 +1,171 @@
+"""What the fusion lab measures for the record: its fused kernels, held against the bandwidth of a copy."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import torch
+from torch.nn import functional
+
+from mlsys import ops
+from mlsys.measure.bench import row
+from mlsys.measure.book_suite.setting import Setting, Work, compiled, liger
+from mlsys.measure.ceilings import Ceilings
+from mlsys.measure.gpu_ceilings import PRECISIONS
+from mlsys.measure.records import Row
+
+ROWS = 65536
+COLUMNS = (1024, 4096, 8192)
+WIDTH = 4096
+"""Columns of the element-wise kernels and of the backward pass."""
+
+TILE = {"ROWS": 16, "BLOCK": 256, "num_warps": 4}
+"""Tile of the element-wise kernels: 32 numbers per thread; a warp's access is one row of 256 numbers of 2 bytes."""
+
+
+def rows(names: dict[str, Any], ceilings: Ceilings) -> Iterator[Row]:
+    """Time the lab's kernels on random normal data, beside eager torch, torch.compile and liger-kernel."""
+    bench = FusionBench(names, Setting(ceilings))
+    for columns in COLUMNS:
+        yield bench.softmax(columns)
+    for columns in COLUMNS:
+        yield bench.layernorm(columns)
+    yield bench.chain()
+    yield bench.bias_gelu()
+    yield bench.layernorm_backward()
+
+
+class FusionBench:
+    """The measurements, with the names that the lab defines."""
+
+    def __init__(self, names: dict[str, Any], setting: Setting) -> None:
+        self.names = names
+        self.setting = setting
+        self.dtype = setting.half
+        self.torch_dtype = PRECISIONS[self.dtype]
+
+    def randn(self, *shape: int) -> torch.Tensor:
+        """Random normal numbers in the 16-bit format of the device."""
+        return self.setting.randn(*shape, dtype=self.torch_dtype)
+
+    def row(self, name: str, columns: int, call: Work, others: dict[str, Work], moved: float) -> Row:
+        """One row in GB/s of `moved` bytes, after the peers have agreed with `call`."""
+        return row(
+            "lab",
+            name,
+            "fused",
+            (ROWS, columns),
+            self.dtype,
+            call=call,
+            peers=self.setting.peers(call, others),
+            work=moved / 1e9,
+            ceiling=self.setting.ceilings.copy_bandwidth.m_as("GB/s"),
+            on_gpu=self.setting.on_gpu,
+            rate_unit="GB/s",
+        )
+
+    def launched(self, launch: str, kernel: str, constants: dict[str, int], x: torch.Tensor, *vectors: Any) -> Work:
+        """A call of one of the lab's kernels into an output of its own."""
+        y = torch.empty_like(x)
+
+        def call() -> torch.Tensor:
+            self.names[launch](self.names[kernel], constants, y, x, *vectors)
+            return y
+
+        return call
+
+    def softmax(self, columns: int) -> Row:
+        """Softmax of every row."""
+        x = self.randn(ROWS, columns)
+        constants = self.names["row_config"]((ROWS, columns), self.dtype)
+        others = eager(lambda x: torch.softmax(x, 1), x) | liger("LigerSoftmaxFunction", x)
+        moved = ops.softmax(rows=ROWS, cols=columns, dtype=self.dtype).bytes.m_as("byte")
+        call = self.launched("launch_softmax", "softmax_kernel", constants, x)
+        return self.row("fused softmax", columns, call, others, moved)
+
+    def layernorm(self, columns: int) -> Row:
+        """Layer normalisation of every row."""
+        x, gamma, beta = self.randn(ROWS, columns), self.randn(columns), self.randn(columns)
+        epsilon = self.names["EPSILON"]
+        constants = self.names["row_config"]((ROWS, columns), self.dtype)
+        others = eager(functional.layer_norm, x, (columns,), gamma, beta, epsilon)
+        others |= liger("LigerLayerNormFunction", x, gamma, beta, epsilon)
+        moved = ops.layernorm(rows=ROWS, cols=columns, dtype=self.dtype).bytes.m_as("byte")
+        call = self.launched("launch_layernorm", "layernorm_kernel", constants, x, gamma, beta)
+        return self.row("fused layernorm", columns, call, others, moved)
+
+    def chain(self) -> Row:
+        """ReLU, batch normalisation, scale."""
+        x = self.randn(ROWS, WIDTH)
+        mean, gamma, beta, scale = (self.randn(WIDTH) for _ in range(4))
+        var = self.randn(WIDTH).square()
+        epsilon = self.names["EPSILON"]
+
+        def unfused(x: torch.Tensor) -> torch.Tensor:
+            normal = functional.batch_norm(functional.relu(x), mean, var, gamma, beta, training=False, eps=epsilon)
+            return normal * scale
+
+        call = self.launched("launch_chain", "chain_kernel", TILE, x, mean, var, gamma, beta, scale)
+        moved = (2 * x.numel() + 5 * WIDTH) * x.element_size()
+        return self.row("fused chain", WIDTH, call, eager(unfused, x), moved)
+
+    def bias_gelu(self) -> Row:
+        """Bias and GELU."""
+        x, bias = self.randn(ROWS, WIDTH), self.randn(WIDTH)
+        call = self.launched("launch_bias_gelu", "bias_gelu_kernel", TILE, x, bias)
+        others = eager(lambda x, bias: functional.gelu(x + bias), x, bias)
+        moved = (2 * x.numel() + WIDTH) * x.element_size()
+        return self.row("fused bias + GELU", WIDTH, call, others, moved)
+
+    def layernorm_backward(self) -> Row:
+        """The three gradients of layer normalisation; compulsory traffic is x and dy in, dx out, and the vectors."""
+        x, dy = self.randn(ROWS, WIDTH), self.randn(ROWS, WIDTH)
+        gamma, beta = self.randn(WIDTH), self.randn(WIDTH)
+        mean = x.float().mean(1)
+        r = torch.rsqrt(x.float().var(1, unbiased=False) + self.names["EPSILON"])
+        constants = backward_config(WIDTH, self.setting.ceilings.device.multiprocessors)
+        dx = torch.empty_like(x)
+
+        def call() -> torch.Tensor:
+            sums = self.names["launch_backward"](
+                self.names["layernorm_backward_kernel"], constants, dx, x, gamma, mean, r, dy
+            )
+            sums.to(gamma.dtype)
+            return dx
+
+        def library(dy: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+            gradients = torch.ops.aten.native_layer_norm_backward(
+                dy, x, [WIDTH], mean[:, None], r[:, None], gamma, beta, [True, True, True]
+            )
+            return first(gradients)
+
+        def by_liger() -> torch.Tensor:
+            from liger_kernel.ops.layer_norm import layer_norm_backward
+
+            return first(layer_norm_backward(dy, x, gamma, beta, mean, r))
+
+        others = eager(library, dy, x)
+        if liger("LigerLayerNormFunction"):
+            others |= {"liger-kernel": by_liger}
+        moved = (3 * x.numel() + 3 * WIDTH) * x.element_size() + 2 * ROWS * mean.element_size()
+        return self.row("fused layernorm backward", WIDTH, call, others, moved)
+
+
+def backward_config(columns: int, multiprocessors: int) -> dict[str, int]:
+    """Programs, block and warps of the backward pass: two programs per multiprocessor, 16 numbers of x per thread.
+
+    Its sums take two registers per number all the time, so a thread holds half of what it holds in the forward pass.
+    """
+    block = 1 << (columns - 1).bit_length()
+    warps = min(32, max(1, block // 512))
+    return {"PROGRAMS": 2 * multiprocessors, "BLOCK": block, "STAGES": 3, "num_warps": warps}
+
+
+def eager(function: Callable[..., Any], *inputs: Any) -> dict[str, Work]:
+    """The peers that PyTorch brings: the function as it stands, and compiled."""
+    return {"eager torch": partial(function, *inputs)} | compiled(function, *inputs)
+
+
+def first(gradients: tuple[torch.Tensor, ...]) -> torch.Tensor:
+    """The gradient of the input."""
+    return gradients[0]

@@ -1,0 +1,95 @@
+"""What the roofline lab measures for the record: its vector add, the sweep of its kernel, and the six operations."""
+
+from functools import partial
+from typing import Any
+
+import torch
+from torch.nn import functional
+
+from mlsys.measure.bench import row
+from mlsys.measure.ceilings import Ceilings
+from mlsys.measure.records import Row
+
+ADDED = 2**28
+
+
+def rows(names: dict[str, Any], ceilings: Ceilings) -> list[Row]:
+    """Time the lab's kernels and operations; tf32 stays off, for their products are in full float32."""
+    torch.backends.cuda.matmul.allow_tf32 = False
+    return [vector_add(names, ceilings), *sweep(names, ceilings), *six_operations(names, ceilings)]
+
+
+def vector_add(names: dict[str, Any], ceilings: Ceilings) -> Row:
+    """The lab's example kernel on long vectors, checked against torch before it is timed."""
+    a, b = (torch.randn(ADDED, device="cuda") for _ in range(2))
+    out, library = torch.empty_like(a), torch.empty_like(a)
+    grid = (ADDED // 1024,)
+
+    def kernel() -> None:
+        names["add_kernel"][grid](a, b, out, ADDED, TILE=1024)
+
+    def compiled(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return x + y
+
+    kernel()
+    names["grading"].assert_close(out, a + b, what="add_kernel")
+    peers = {
+        "torch": partial(torch.add, a, b, out=library),
+        "torch.compile": partial(torch.compile(compiled, dynamic=False), a, b),
+    }
+    rate = {"work": 3 * a.nbytes / 1e9, "ceiling": ceilings.bandwidth("add").m_as("GB/s"), "rate_unit": "GB/s"}
+    return row("lab", "roofline add", "Triton", (ADDED,), "fp32", call=kernel, peers=peers, **rate)
+
+
+def sweep(names: dict[str, Any], ceilings: Ceilings) -> list[Row]:
+    """The kernel with a dial from memory-bound to compute-bound; no library offers this work, so it has no peers."""
+    height, width = names["RACES"][0][:2]
+    x = torch.rand(height, width, device="cuda")
+    sums = torch.empty(height, device="cuda")
+    slope, flat = ceilings.bandwidth("read").m_as("TB/s"), ceilings.fma["fp32"].m_as("TFLOP/s")
+    found = []
+    for steps in (2**power for power in range(10)):
+        shape = (height, width, steps)
+        coefficients = torch.randn(steps, device="cuda")
+        call = partial(
+            names["launch_poly"], names["poly_kernel"], names["config"](shape, "fp32"), sums, x, coefficients
+        )
+        call()
+        names["grading"].assert_close(sums, names["polynomial_sums"](x, coefficients), what=f"poly_kernel, K={steps}")
+        flops, moved = names["chain_cost"](*shape, 4)
+        roof = min(flat, slope * flops / moved)
+        rate = {"work": flops / 1e12, "ceiling": roof, "rate_unit": "TFLOP/s"}
+        found.append(row("lab", "roofline sweep", f"K={steps}", shape, "fp32", call=call, **rate))
+    return found
+
+
+def six_operations(names: dict[str, Any], ceilings: Ceilings) -> list[Row]:
+    """The six operations as the lab runs them, each in turn with a fused or another form where there is one."""
+    cases = names["six_operations"]()
+    x = torch.randn(names["ELEMENTS"] // names["WIDTH"], names["WIDTH"], device="cuda")
+    scale, shift = torch.randn(2, names["WIDTH"], device="cuda")
+    bags = names["BAGS"], names["BAG_SIZE"], names["DIM"]
+    elements, matrix = names["ELEMENTS"], tuple(x.shape)
+    costs: dict[str, tuple[tuple[int, ...], tuple[int, int]]] = {
+        "add": ((elements,), names["add_cost"](elements, 4)),
+        "softmax": (matrix, names["softmax_cost"](*matrix, 4)),
+        "layernorm": (matrix, names["layernorm_cost"](*matrix, 4)),
+        "embedding": (bags, names["embedding_cost"](*bags, 4)),
+    } | {name: ((side,) * 3, names["matmul_cost"](side, side, side, 4)) for name, side in names["SIDES"].items()}
+    compiled = torch.compile(functional.layer_norm, dynamic=False)
+    peers = {
+        "softmax": {"torch.softmax": partial(torch.softmax, x, 1)},
+        "layernorm": {"torch.compile": partial(compiled, x, (names["WIDTH"],), scale, shift)},
+    }
+    slope, flat = ceilings.copy_bandwidth.m_as("byte/s"), ceilings.matmul["fp32"].m_as("flop/s")
+    found = []
+    for name, (shape, (flops, moved)) in costs.items():
+        bound, _ = names["place"](flops, moved, slope, flat)
+        rate = {"work": moved / 1e9, "ceiling": slope / 1e9, "rate_unit": "GB/s"}
+        if bound == "compute":
+            rate = {"work": flops / 1e12, "ceiling": flat / 1e12, "rate_unit": "TFLOP/s"}
+        for run, variant in (("run", name), ("in_order", f"{name} in order")):
+            if run in cases[name]:
+                how = {"call": cases[name][run], "peers": peers.get(name), **rate}
+                found.append(row("lab", "roofline operations", variant, shape, "fp32", **how))
+    return found

@@ -1,0 +1,138 @@
+"""Entering what was judged: gradebook, record and feedback page of one submission, safe against a kill."""
+
+import errno
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from sqlalchemy.exc import OperationalError
+
+from mlsys.course.lab import Lab
+from mlsys.course.nbgrader_steps import NbgraderFailed, autograde, enter_refusal, generate_feedback
+from mlsys.course.tree import CourseTree
+from mlsys.errors import UserError
+from mlsys.grading.attempts import write_atomically
+from mlsys.grading.feedback import Page, render
+from mlsys.grading.nbgrader_plugin import found_verdicts
+from mlsys.grading.pool import Judged
+from mlsys.grading.records import REFUSED, QuestionRecord, Record
+
+INTERRUPTED = "its grading was interrupted: run `mlsys grade` again"
+
+_OF_THE_MACHINE = (
+    "disk is full",
+    "disk i/o error",
+    "no space left",
+    "quota exceeded",
+    "file too large",
+    "permission denied",
+    "read-only",
+    "readonly",
+    "unable to open database",
+    "database is locked",
+)
+"""What SQLite and the system say when the course's folder, not a submission, is at fault."""
+_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO)
+
+
+def enter(tree: CourseTree, lab: Lab, judged: Judged, state: str) -> None:
+    """Enter one judged submission.
+
+    The record comes last. Until then one stands there that says that grading was interrupted, and keeps the run's
+    secret, so that the next run draws the same.
+
+    Args:
+        tree: the course.
+        lab: the lab.
+        judged: what was found.
+        state: what the record is recognised by; empty if it is to be graded again next time.
+
+    Raises:
+        UserError: the course's folder cannot be written, or its disk is full.
+    """
+    student = judged.student
+    path = tree.record(lab.name, student)
+    if old := Record.read(path):
+        replace(old, state="", questions=(), refused=INTERRUPTED).write(path)
+    if judged.refused:
+        _refuse(tree, lab, judged, judged.refused, state)
+        return
+    found_verdicts[lab.name, judged.submission] = judged.questions
+    try:
+        autograde(tree, lab.name, student)
+        generate_feedback(tree, lab.name, student)
+    except NbgraderFailed as error:
+        if fault := _fault_of_machine(error.log):
+            raise UserError(_cure(tree, fault)) from error
+        # Without a state it is tried again next time: the fault may not be the student's.
+        _refuse(tree, lab, judged, f"nbgrader could not grade it ({error})", state="")
+        return
+    finally:
+        found_verdicts.pop((lab.name, judged.submission), None)
+    record = Record.read(path)
+    if record is None or record.refused:
+        _refuse(tree, lab, judged, "nbgrader left no record; look at its log", state="")
+        return
+    replace(record, state=state).write(path)
+
+
+def _refuse(tree: CourseTree, lab: Lab, judged: Judged, reason: str, state: str) -> None:
+    student = judged.student
+    enter_refusal(tree, lab.name, student, reason)
+    shutil.rmtree(tree.autograded(lab.name, student).parent, ignore_errors=True)
+    page = render(Page(lab.title, student, refused=reason))
+    write_atomically(tree.feedback(lab.name, student), page.encode())
+    record = Record(
+        student=student,
+        lab=lab.name,
+        version=lab.version,
+        graded_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        state=state,
+        submission=judged.submission,
+        refused=reason,
+        questions=tuple(
+            QuestionRecord(question.name, question.title, question.graded.id, REFUSED, 0.0, question.points, reason)
+            for question in lab.questions
+        ),
+    )
+    record.write(tree.record(lab.name, student))
+
+
+@contextmanager
+def disk_faults(tree: CourseTree) -> Iterator[None]:
+    """Turn what a full disk or a closed folder raises into one message.
+
+    Raises:
+        UserError: one of them was met.
+    """
+    try:
+        yield
+    except UserError as error:
+        # A release that nbgrader could not make.
+        if isinstance(error.__cause__, NbgraderFailed) and (fault := _fault_of_machine(error.__cause__.log)):
+            raise UserError(_cure(tree, fault)) from error
+        raise
+    except OperationalError as error:
+        if fault := _fault_of_machine(str(error.orig)):
+            raise UserError(_cure(tree, fault)) from error
+        raise
+    except OSError as error:
+        if error.errno not in _ERRNOS:
+            raise
+        where = f"{error.filename}: " if error.filename else ""
+        raise UserError(_cure(tree, f"{where}{error.strerror}")) from error
+
+
+def _fault_of_machine(text: str) -> str:
+    """The line of an error message that blames the course's folder, or nothing."""
+    lines = [line.strip() for line in text.splitlines() if any(sign in line.lower() for sign in _OF_THE_MACHINE)]
+    return lines[-1] if lines else ""
+
+
+def _cure(tree: CourseTree, fault: str) -> str:
+    return (
+        f"{tree.root} cannot be written ({fault}): make room on its disk, mend its permissions, or close what else "
+        "uses its gradebook; then run the same command again. What is graded is kept."
+    )

@@ -1,0 +1,75 @@
+"""Who may use the GPU now: questions side by side, or one timing alone.
+
+Processes that grade on one machine share a lock: every question on the GPU holds a part of it, a timing all of it. Who
+asks for all of it also keeps newcomers out, so that a timing never waits for more than what runs already.
+"""
+
+import fcntl
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+
+class GpuTurns:
+    """The lock, as two files of a folder; whatever process holds it loses it with its end.
+
+    Args:
+        folder: the same for all that grade on this machine; by default one of this user's in the temporary folder.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder or Path(tempfile.gettempdir()) / f"mlsys-gpu-{os.getuid()}"
+        self._in_use = -1
+
+    @contextmanager
+    def beside_others(self) -> Iterator[None]:
+        """Use the GPU while other questions may."""
+        with self._file("use") as self._in_use:
+            self._wait_for_turn()
+            try:
+                yield
+            finally:
+                self._in_use = -1
+
+    @contextmanager
+    def alone(self) -> Iterator[int]:
+        """Inside `beside_others`: use the GPU alone, once the questions that run now have ended.
+
+        Yields how many others wait for the same: their processes do nothing, but hold memory of the GPU.
+        """
+        mark = f"waits-{os.getpid()}"
+        with self._file(mark) as waiting, self._file("queue") as queue:
+            fcntl.flock(waiting, fcntl.LOCK_EX)
+            # A turn held while waiting for all others to end theirs would let two that ask wait for each other.
+            fcntl.flock(self._in_use, fcntl.LOCK_UN)
+            fcntl.flock(queue, fcntl.LOCK_EX)
+            fcntl.flock(self._in_use, fcntl.LOCK_EX)
+            (self._folder / mark).unlink()
+        try:
+            yield sum(self._is_locked(path.name) for path in self._folder.glob("waits-*"))
+        finally:
+            fcntl.flock(self._in_use, fcntl.LOCK_UN)
+            self._wait_for_turn()
+
+    def _wait_for_turn(self) -> None:
+        with self._file("queue") as queue:
+            fcntl.flock(queue, fcntl.LOCK_EX)  # behind a timing that waits
+            fcntl.flock(self._in_use, fcntl.LOCK_SH)
+
+    def _is_locked(self, name: str) -> bool:
+        with self._file(name) as descriptor:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+        return False
+
+    @contextmanager
+    def _file(self, name: str) -> Iterator[int]:
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        with ExitStack() as stack:
+            descriptor = os.open(self._folder / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            stack.callback(os.close, descriptor)
+            yield descriptor

@@ -1,0 +1,95 @@
+"""What every chapter has, what stands where, and how long it is, read from the pages and from the built site."""
+
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "book" / "_ext"))
+sys.path.insert(0, str(ROOT / "book"))
+course_prose = pytest.importorskip("course_prose", reason="sphinx is not installed: mlsys[book] brings it")
+
+from _interactive import FIGURES  # noqa: E402
+from course_concepts import chapters  # noqa: E402
+
+CHAPTERS = chapters(ROOT)
+WORDS = (1200, 2500)
+LONGER = {"roofline": 3500}
+"""The chapter that may be longer, because it carries the model that all others use."""
+TABLE_LIST_OR_LABEL = re.compile(r"^(?:\||#|\([\w-]+\)=|:{3,}).*$", re.M)
+SITE = ROOT / "_build" / "html"
+PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.glob("book/*.html"))
+
+
+def source(chapter: str) -> str:
+    return (ROOT / "book" / f"{chapter}.md").read_text(encoding="utf-8")
+
+
+def running_words(text: str) -> int:
+    """Words of the paragraphs: no code, quizzes, captions, tables and headings; a number from code is one word."""
+    text = course_prose.FENCE.sub("", course_prose.FRONT_MATTER.sub("", text))
+    text = TABLE_LIST_OR_LABEL.sub("", re.sub(r"^%.*$", "", text, flags=re.M))
+    text = re.sub(r"\{cite:[tp]\}`[^`]*`", "", text)
+    text = re.sub(r"\{glue:text\}`[^`]*`", "0", text)
+    text = re.sub(r"\{[\w:-]+\}`([^`<]*)[^`]*`", r"\1", text)
+    return len(re.findall(r"\w[\w'’.,-]*", text))
+
+
+def test_words_are_counted_as_a_reader_would() -> None:
+    text = (
+        "---\na: b\n---\n# A heading\n\nOne {term}`two <tile>` {glue:text}`three-gb`, four {cite:p}`someone2020`.\n"
+        "\n| a | table |\n\n```python\ncode = 1\n```\n% comment\n"
+    )
+    assert running_words(text) == 4
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_a_chapter_can_be_read_in_one_sitting(chapter: str) -> None:
+    least, most = WORDS
+    assert least <= running_words(source(chapter)) <= LONGER.get(chapter, most)
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_a_chapter_has_all_its_parts(chapter: str) -> None:
+    text = source(chapter)
+    opening = text[: text.index("\n## ")]
+    assert ":class: course-question" in opening
+    assert ":class: course-predict" in opening
+    assert len(re.findall(r"^ +caption: \|", text, re.M)) >= 2
+    for heading in ("Measured", "Pitfalls", "Check yourself", "Exercises", "You can now do"):
+        assert f"\n## {heading}\n" in text, heading
+    assert len(re.findall(r"^:::\{dropdown\} Solution$", text, re.M)) >= 3
+    last = text[text.index("\n## You can now do\n") :]
+    assert len(re.findall(r"\(#lab-[\w-]+\)|\(lab-[\w-]+\.md\)", last)) >= 2
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_a_measurement_names_device_and_versions(chapter: str) -> None:
+    text = source(chapter)
+    measured = text[text.index("\n## Measured\n") : text.index("\n## Pitfalls\n")]
+    loaded = re.findall(r"(\w+) = records\.load|(\w+), \w+ = records\.load", text)
+    if loaded:
+        assert "record.label" in text
+    else:  # what was measured elsewhere is cited, with device and software
+        assert "{cite:p}" in measured
+        assert "software of" in measured
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_an_interactive_figure_stands_on_one_page(name: str, site: Path) -> None:
+    pages = [page for page in ROOT.glob("book/[!_]*.md") if f"{{interactive}} {name}\n" in page.read_text("utf-8")]
+    assert [page.stem for page in pages] == [name]
+    built = (site / "book" / f"{name}.html").read_text(encoding="utf-8")
+    assert built.count(f'id="interactive-{name}"') == 1
+    assert f"interactive/{name}.js" in built
+
+
+@pytest.mark.parametrize("page", PAGES or ["(no page is built)"])
+def test_ids_are_unique_on_a_page(page: str, site: Path) -> None:
+    text = (site / page).read_text(encoding="utf-8")
+    text = re.sub(r"<(script|style)\b.*?</\1>", "", text, flags=re.S)
+    twice = [name for name, count in Counter(re.findall(r'<[^<>]*? id="([^"]*)"', text)).items() if count > 1]
+    assert twice == []

@@ -1,0 +1,87 @@
+"""A slot without a sandbox, as `mlsys grade --unsafe-no-sandbox` has it: what it still keeps, and what it gives up."""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+from conftest import make_site
+from sending import STUDENT, run
+
+from mlsys.grading.slot import Limits, QuestionOver, Slot
+
+LIMITS = Limits(sandboxed=False, cpu_s=1, wall_s=20, memory_bytes=600 * 2**20, arena_bytes=2**20, kill_s=60)
+
+
+@pytest.fixture(scope="module")
+def bare_slot():
+    os.environ["MLSYS_TEST_SECRET"] = "1"
+    # Below pytest's own folder the slot's user could not read it.
+    site = Path(tempfile.mkdtemp(prefix="mlsys-test-site-"))
+    try:
+        with Slot(make_site(site), LIMITS, preload=(), index=5) as slot:
+            yield slot
+    finally:
+        shutil.rmtree(site)
+        del os.environ["MLSYS_TEST_SECRET"]
+
+
+def alive(process):
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_files_of_the_machine_can_be_seen_and_nothing_is_root(bare_slot):
+    with bare_slot.open(STUDENT) as question:
+        assert run(question, "result = os.path.exists('/etc/passwd')")
+        assert run(question, "result = os.getuid()") != 0 or os.geteuid() != 0
+        status = run(question, "result = open('/proc/self/status').read()")
+    assert "Seccomp:\t2" in status
+    assert "CapEff:\t0000000000000000" in status
+    assert "NoNewPrivs:\t1" in status
+
+
+def test_the_environment_is_not_that_of_the_judge(bare_slot):
+    with bare_slot.open(STUDENT) as question:
+        assert "MLSYS_TEST_SECRET" not in run(question, "result = list(os.environ)")
+        assert run(question, "result = os.environ['HOME']") == run(question, "result = os.getcwd()")
+
+
+def test_what_one_question_writes_is_gone_in_the_next(bare_slot):
+    with bare_slot.open(STUDENT) as question:
+        run(question, "Path('deep').mkdir(); Path('deep', 'left').write_text('x'); Path('left').write_text('x')")
+    with bare_slot.open(STUDENT) as question:
+        assert run(question, "result = os.listdir('.')") == []
+
+
+@pytest.mark.parametrize(
+    ("source", "kind"),
+    [
+        ("while True: pass", "timed out"),
+        ("os._exit(3)", "exited"),
+        ("held = [b'x' * 2**20 for _ in range(700)]; time.sleep(15)", "out of memory"),
+    ],
+)
+def test_limits_still_hold(bare_slot, source, kind):
+    with bare_slot.open(STUDENT) as question:
+        with pytest.raises(QuestionOver) as over:
+            question.request({"source": source})
+        assert over.value.ending.kind == kind
+    with bare_slot.open(STUDENT) as question:
+        assert run(question, "result = 1 + 1") == 2
+
+
+def test_a_process_left_behind_dies_with_its_question(bare_slot):
+    source = """
+left = os.fork()
+if left == 0:
+    time.sleep(100)
+result = [left, os.getpid()]
+"""
+    with bare_slot.open(STUDENT) as question:
+        processes = run(question, source)
+        assert all(alive(process) for process in processes)
+    assert not any(alive(process) for process in processes)

@@ -1,0 +1,28 @@
+"""Without a GPU, the committed record stands for the attacks that need one, as long as it is about the present list."""
+
+import csv
+import json
+import runpy
+from pathlib import Path
+
+import pytest
+
+REDTEAM = Path(__file__).parents[1] / "redteam"
+DIGEST = runpy.run_path(str(REDTEAM / "redteam_record.py"))["digest_of_list"]()
+RECORDS = [json.loads(path.read_text()) for path in sorted((REDTEAM / "results").glob("*.json"))]
+HOW = "run `python -m pytest tests/redteam/test_redteam_gpu.py -m gpu` on a GPU and commit tests/redteam/results"
+
+
+def test_there_is_a_record_of_the_present_list():
+    assert [record["device"] for record in RECORDS if record["list"] == DIGEST] != [], HOW
+
+
+@pytest.mark.parametrize("record", [record for record in RECORDS if record["list"] == DIGEST])
+def test_every_attack_in_it_got_its_verdict_and_no_points_and_honest_work_lost_none(record):
+    with (REDTEAM / "gpu.csv").open(newline="") as file:
+        due = {
+            (row["sample"], kind): (row["verdict"], 0) for row in csv.DictReader(file) for kind in ("attack", "twin")
+        }
+    found = {(row["sample"], row["kind"]): (row["verdict"], row["points"]) for row in record["attacks"]}
+    assert found == due
+    assert record["honest_lost"] == []

@@ -1,0 +1,130 @@
+"""The tiling lab's fastest kernels, compiled for a GPU that is not here, and the rules that choose between them.
+
+The kernels that the lab itself asks for are in `test_tiling_lab.py`.
+"""
+
+import json
+import os
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from mlsys import Hardware
+from mlsys.measure.device import Device
+
+LAB = Path(__file__).parents[2] / "labs/tiling"
+FAST = runpy.run_path(str(LAB / "bench.py"))["fast_module"]()
+SHARED_BYTES = int(Hardware.get("h100-sxm").field("shared_memory_per_block").value.m_as("byte"))
+H200 = Device("gpu", "NVIDIA H200", (9, 0), multiprocessors=132, shared_bytes=SHARED_BYTES)
+T4 = Device("gpu", "Tesla T4", (7, 5), multiprocessors=40, shared_bytes=64 * 1024)
+A100 = Device("gpu", "NVIDIA A100", (8, 0), multiprocessors=108, shared_bytes=163 * 1024)
+SMALL = Device("gpu", "a GPU with little shared memory", (12, 0), multiprocessors=170, shared_bytes=99 * 1024)
+SHAPES = [(1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096), (4095, 4097, 4093), (8192, 8192, 512), (1, 1, 1)]
+ITEMSIZE = {"fp32": 4, "fp16": 2, "bf16": 2}
+PLANS = [
+    *(("fp32", plan) for plan in FAST.FLOAT32_PLANS),
+    *((dtype, plan) for dtype in ("fp16", "bf16") for plan in FAST.TENSOR_CORE_PLANS),
+]
+
+
+def job(dtype, plan):
+    m, n, k = plan.tile_m, plan.tile_n, plan.tile_k
+    constants = {"TILE_M": m, "TILE_N": n, "TILE_K": k, "GROUP_M": FAST.GROUP_M}
+    constants |= {"PARTS": plan.parts} if plan.persistent else {"A_IS_PACKED": plan.packed}
+    return {
+        "kernel": "persistent_kernel" if plan.persistent else "tile_kernel",
+        "dtype": dtype,
+        "capability": 90,
+        "constants": constants,
+        "num_warps": plan.num_warps,
+        "num_stages": plan.num_stages,
+        "descriptors": {"a": [k, m] if plan.packed else [m, k], "b": [k, n], "c": [m, n // plan.parts]},
+    }
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    """What each plan needs on an H100 or H200, and last the kernel that packs."""
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    transpose = {"kernel": "transpose_kernel", "dtype": "fp32", "capability": 90, "num_warps": 4, "num_stages": 3}
+    jobs = [job(dtype, plan) for dtype, plan in PLANS] + [transpose | {"constants": {"TILE": 64}}]
+    done = subprocess.run(
+        [sys.executable, Path(__file__).with_name("compile_kernels.py"), LAB / "fast.py"],
+        input=json.dumps(jobs),
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_every_plan_compiles_for_hopper_without_spills_and_takes_what_it_says(compiled):
+    for (dtype, plan), needs in zip(PLANS, compiled, strict=False):
+        assert needs["spilled_bytes"] == 0, (dtype, plan)
+        assert needs["shared_bytes"] <= plan.shared_bytes(ITEMSIZE[dtype]) <= H200.shared_bytes, (dtype, plan)
+        assert needs["tensor_copies"], (dtype, plan)
+        assert needs["tensor_cores"] == (dtype != "fp32"), (dtype, plan)
+
+
+def test_packing_compiles_without_spills(compiled):
+    assert len(compiled) == len(PLANS) + 1
+    assert compiled[-1]["spilled_bytes"] == 0
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_rule_chooses_what_fits_the_device(shape):
+    assert FAST.tensor_core_plan(*shape, H200).shared_bytes(2) <= H200.shared_bytes
+    for device in (H200, SMALL):
+        assert FAST.float32_plan(*shape, device).shared_bytes(4) <= device.shared_bytes
+    with pytest.raises(FAST.CannotMultiply, match="101,376 bytes of shared memory"):
+        FAST.tensor_core_plan(*shape, SMALL)
+
+
+def test_fewer_tiles_than_multiprocessors_make_the_rule_choose_smaller_ones():
+    chosen = [FAST.tensor_core_plan(side, side, side, H200) for side in (1024, 2048, 8192)]
+    areas = [plan.tile_m * plan.tile_n for plan in chosen]
+    assert areas == sorted(areas)
+    assert FAST.LARGE.tiles(1024, 1024) < H200.multiprocessors
+    assert areas[0] < FAST.LARGE.tile_m * FAST.LARGE.tile_n
+
+
+@pytest.mark.parametrize(
+    ("device", "dtype", "shapes", "says"),
+    [
+        (T4, torch.bfloat16, ((8, 8), (8, 8), (8, 8)), "Tesla T4 has no bfloat16"),
+        (A100, torch.float16, ((8, 8), (8, 8), (8, 8)), "NVIDIA A100 has no copy engine"),
+        (H200, torch.float32, ((8, 4), (8, 8), (8, 8)), r"\(8, 4\) and \(8, 8\)"),
+        (H200, torch.float32, ((8, 0), (0, 8), (8, 8)), "1 or more"),
+        (H200, torch.float64, ((8, 8), (8, 8), (8, 8)), "torch.float64"),
+        (H200, torch.float32, ((8, 8), (8, 8), (8, 8)), "one CUDA GPU"),
+    ],
+)
+def test_what_the_kernels_cannot_take_is_refused_before_a_launch(device, dtype, shapes, says):
+    a, b, out = (torch.empty(shape, dtype=dtype) for shape in shapes)
+    with pytest.raises(FAST.CannotMultiply, match=says):
+        FAST.check(a, b, out, device)
+
+
+@pytest.mark.parametrize(
+    ("x", "fits"),
+    [
+        (torch.empty(5, 8, dtype=torch.bfloat16), True),
+        (torch.empty(5, 7, dtype=torch.bfloat16), False),
+        (torch.empty(8, 5, dtype=torch.bfloat16).T, False),
+        (torch.empty(5, 17, dtype=torch.bfloat16)[:, 1:], False),
+        (torch.empty(5, 4), True),
+    ],
+)
+def test_rows_that_do_not_start_at_16_bytes_are_copied_into_padded_ones(x, fits):
+    x.fill_(3)
+    made = FAST.copied(x)
+    assert (made is x) == fits
+    assert torch.equal(made, x)
+    assert made.stride(1) == 1
+    assert made.stride(0) * made.element_size() % 16 == made.data_ptr() % 16 == 0

@@ -1,0 +1,259 @@
+import ast
+import math
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+import torch
+
+from mlsys.course.lab import PREDICT, SOLUTION, Lab
+from mlsys.course.starter import starter
+from mlsys.grading.compiler_report import compiler_report
+from mlsys.grading.runner import StudentCell, Submission, grade_question
+from mlsys.measure.bench import lab_names
+
+ROOT = Path(__file__).parents[2]
+LAB = Lab.load(ROOT / "labs/fusion/lab.py")
+CELLS = {cell.id: cell for cell in LAB.cells}
+CODE_QUESTIONS = [question.name for question in LAB.questions if not question.written]
+ANY_DEVICE = [name for name in CODE_QUESTIONS if LAB.question(name).device == "any"]
+CAPABILITIES = (75, 80, 90)
+
+
+def submission(change=lambda cell: cell.source):
+    cells = [StudentCell(cell.id, change(cell)) for cell in LAB.cells if cell.role and cell.kind == "code"]
+    return Submission(LAB, tuple(cells))
+
+
+def verdict(question, change=lambda cell: cell.source, seed=1):
+    return grade_question(submission(change), LAB.question(question), "cpu", seed=seed)
+
+
+@pytest.fixture(scope="module")
+def names():
+    """What the lab's setup and solutions define, with kernels for the interpreter."""
+    return lab_names(ROOT / "labs/fusion/lab.py")
+
+
+@pytest.mark.parametrize("question", CODE_QUESTIONS)
+def test_the_solution_passes_or_waits_for_a_gpu(question):
+    expected = "passed" if question in ANY_DEVICE else "needs gpu"
+    found = verdict(question)
+    assert found.name == expected, found.message
+
+
+@pytest.mark.parametrize("seed", [2, 3])
+@pytest.mark.parametrize("question", [name for name in ANY_DEVICE if name != "gap"])
+def test_the_solution_passes_whatever_the_hidden_tests_draw(question, seed):
+    found = verdict(question, seed=seed)
+    assert found.name == "passed", found.message
+
+
+@pytest.mark.parametrize("question", CODE_QUESTIONS)
+def test_the_starter_is_not_implemented(question):
+    found = verdict(question, lambda cell: starter(cell.source) if cell.role in (PREDICT, SOLUTION) else cell.source)
+    assert found.name == "not implemented"
+
+
+FAULTS = {  # question, what, right, wrong
+    ("b", "no mask along the columns"): ("in_cols = col < cols", "in_cols = col < cols + BLOCK"),
+    ("b", "a row of tiles too far"): ("// across * ROWS", "// across * BLOCK"),
+    ("b", "unit column stride"): ("col * stride_xc", "col"),
+    ("b", "rows' stride of x in y"): ("row * stride_yr", "row * stride_xr"),
+    ("b", "no relu"): ("tl.maximum(x, 0.0)", "x"),
+    ("b", "epsilon outside the root"): ("tl.rsqrt(var + epsilon)", "(tl.rsqrt(var) + epsilon)"),
+    ("c", "zero beyond the edge"): ('other=-float("inf")', "other=0.0"),
+    ("c", "no maximum"): ("tl.exp(x - tl.max(x, 1)[:, None])", "tl.exp(x)"),
+    ("c", "the maximum of the block"): ("tl.max(x, 1)[:, None]", "tl.max(tl.max(x, 1), 0)"),
+    ("c", "unit column stride"): ("col * stride_xc", "col"),
+    ("c", "the store's mask"): ("y_ptr.dtype.element_ty), mask=inside", "y_ptr.dtype.element_ty), mask=row < rows"),
+    ("d", "sum not rescaled"): ("total * tl.exp(highest - base)", "total"),
+    ("d", "minus infinity minus itself"): ('tl.where(higher == -float("inf"), 0.0, higher)', "higher"),
+    ("d", "only one block"): ("range(0, cols, BLOCK)", "range(0, BLOCK, BLOCK)"),
+    ("e", "padding in the variance"): ("tl.where(in_cols, x - mean[:, None], 0.0)", "x - mean[:, None]"),
+    ("e", "mean over the block"): ("tl.sum(x, 1) / cols", "tl.sum(x, 1) / BLOCK"),
+    ("e", "variance over the block"): ("centred, 1) / cols", "centred, 1) / BLOCK"),
+    ("e", "no shift"): ("* gamma + beta", "* gamma"),
+    ("f", "no bias"): ("v = x + tl.load", "v = x + 0 * tl.load"),
+    ("f", "six taken for infinity"): ("tl.minimum(tl.abs(v), 6.0)", "tl.minimum(tl.abs(v), 2.0)"),
+    ("challenge", "mean over the block"): ("tl.sum(w * h, 0) / cols", "tl.sum(w * h, 0) / BLOCK"),
+    ("challenge", "gradients of one row"): ("dgamma += dy * h", "dgamma = dy * h"),
+    ("challenge", "sums in one place"): ("tl.num_programs(0) * cols, dbeta", "cols, dbeta"),
+    ("challenge", "a row too many"): ("tl.range(program, rows,", "tl.range(program, rows + 1,"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=" ".join)
+def test_a_faulty_kernel_is_found_by_a_visible_test(fault):
+    question, (right, wrong) = fault[0], FAULTS[fault]
+    cell = f"{question}-kernel"
+    assert right in CELLS[cell].source
+    found = verdict(question, lambda c: c.source.replace(right, wrong) if c.id == cell else c.source)
+    assert found.name in ("wrong answer", "out of bounds")
+    assert "hidden" not in found.message
+
+
+HIDDEN_FAULTS = {
+    ("e", "variance by squares"): (
+        "tl.sum(centred * centred, 1) / cols",
+        "tl.sum(x * x, 1) / cols - mean * mean",
+    ),
+    ("e", "mean in float16"): ("mean = tl.sum(x, 1) / cols", "mean = (tl.sum(x, 1)).to(x_ptr.dtype.element_ty) / cols"),
+}
+
+
+@pytest.mark.parametrize("fault", HIDDEN_FAULTS, ids=" ".join)
+def test_lost_digits_are_found(fault):
+    question, (right, wrong) = fault[0], HIDDEN_FAULTS[fault]
+    cell = f"{question}-kernel"
+    assert right in CELLS[cell].source
+    found = verdict(question, lambda c: c.source.replace(right, wrong) if c.id == cell else c.source)
+    assert found.name == "wrong answer"
+
+
+def test_a_library_in_place_of_a_kernel_is_no_kernel():
+    plain = "def softmax_kernel(x, y, *rest, **constants):\n    y.copy_(torch.softmax(x, 1))\n"
+    found = verdict("c", lambda cell: plain if cell.id == "c-kernel" else cell.source)
+    assert found.name == "not a kernel"
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        ("2 * block", "rule 1"),
+        ('"num_warps": 1', "rule 2"),
+        ('"num_warps": 32', "rule 3"),
+        ('"ROWS": 1', "rule 4"),
+    ],
+)
+def test_each_rule_of_the_configuration_is_checked(change, rule):
+    swaps = {
+        "2 * block": ('"BLOCK": block', '"BLOCK": 2 * block'),
+        '"num_warps": 1': ('"num_warps": max(1, tile_rows * block // 1024)', '"num_warps": 1'),
+        '"num_warps": 32': ('"num_warps": max(1, tile_rows * block // 1024)', '"num_warps": 32'),
+        '"ROWS": 1': ('"ROWS": tile_rows', '"ROWS": 1'),
+    }
+    right, wrong = swaps[change]
+    assert right in CELLS["g-config"].source
+    found = verdict("g", lambda c: c.source.replace(right, wrong) if c.id == "g-config" else c.source)
+    assert found.name == "wrong answer"
+    assert rule in found.message or (rule == "rule 4" and "rule" in found.message)
+
+
+def test_the_tail_of_gelu_is_the_normal_distribution():
+    """The solution's polynomial against the complementary error function, as Python's library has it."""
+    source = CELLS["f-kernel"].source
+    first = float(re.search(r"tail = ([\d.e-]+)\n", source).group(1))
+    others = re.findall(r"tail = tail \* t ([+-]) ([\d.e-]+)", source)
+    coefficients = [first, *(float(sign + number) for sign, number in others)]
+    worst = 0.0
+    for step in range(6001):
+        t, power = step / 1000, 0.0
+        for coefficient in coefficients:
+            power = power * t + coefficient
+        worst = max(worst, abs(t * 2**power - t * math.erfc(t / math.sqrt(2)) / 2))
+    assert len(coefficients) == 7
+    assert worst < 1e-7
+
+
+SHAPES = [(65536, 4096), (4096, 16384)]
+
+
+def meta(*shape, dtype=torch.float16):
+    return torch.empty(shape, device="meta", dtype=dtype)
+
+
+@pytest.mark.parametrize("dtype", ["fp16", "fp32"])
+def test_row_kernels_compile_for_three_chips_without_spills(names, dtype):
+    kind = {"fp16": torch.float16, "fp32": torch.float32}[dtype]
+    kernels = (("softmax_kernel", "launch_softmax", 0), ("layernorm_kernel", "launch_layernorm", 2))
+    for kernel, launch, vectors in kernels:
+        for rows, cols in SHAPES:
+            tensors = [meta(rows, cols, dtype=kind)] * 2 + [meta(cols, dtype=kind)] * vectors
+            configs = [names["row_config"]((rows, cols), dtype)]
+            needs = {"launch": names[launch], "capabilities": CAPABILITIES}
+            for report in compiler_report(names[kernel], configs, *tensors, **needs):
+                assert report.spilled_bytes == 0, report
+                assert report.registers * 32 * configs[0]["num_warps"] <= 65536, report
+                assert report.shared_bytes <= 48 * 1024, report
+
+
+def test_the_other_kernels_compile_for_three_chips_without_spills(names):
+    bench = runpy.run_path(str(ROOT / "labs/fusion/bench.py"))
+    x, vector, per_row = meta(65536, 4096), meta(4096), meta(65536, dtype=torch.float32)
+    tile = bench["TILE"]
+    backward = bench["backward_config"](4096, 4)
+    jobs = [
+        ("chain_kernel", "launch_chain", tile, (x, x, *[vector] * 5)),
+        ("bias_gelu_kernel", "launch_bias_gelu", tile, (x, x, vector)),
+        ("long_softmax_kernel", "launch_long_softmax", {"BLOCK": 8192, "num_warps": 8}, (x, x)),
+        ("layernorm_backward_kernel", "launch_backward", backward, (x, x, vector, per_row, per_row, x)),
+    ]
+    for kernel, launch, constants, tensors in jobs:
+        needs = {"launch": names[launch], "capabilities": CAPABILITIES}
+        for report in compiler_report(names[kernel], [constants], *tensors, **needs):
+            assert report.spilled_bytes == 0, report
+            assert report.shared_bytes <= 64 * 1024, report
+
+
+def test_one_warp_for_two_long_rows_spills(names):
+    """What the lab says about its own kernel: 256 numbers per thread do not fit."""
+    x, vector = meta(100, 4096), meta(4096)
+    configs = [{"ROWS": 2, "BLOCK": 4096, "num_warps": warps} for warps in (8, 1)]
+    needs = {"launch": names["launch_layernorm"], "capabilities": (90,)}
+    fits, spills = compiler_report(names["layernorm_kernel"], configs, x, x, vector, vector, **needs)
+    assert fits.spilled_bytes == 0
+    assert fits.registers < 128
+    assert spills.spilled_bytes > 0
+    assert spills.registers == 255
+
+
+def test_points_add_up_to_100_and_the_notebook_shows_the_same():
+    points = {question.name: question.points for question in LAB.questions}
+    assert sum(points.values()) == 100
+    shown = re.search(r"Scorecard\(\s*(\{.*?\})", CELLS["setup"].source, re.S)
+    assert ast.literal_eval(shown.group(1)) == points
+
+
+def test_every_question_has_three_hints():
+    prose = "\n".join(cell.source for cell in LAB.cells if cell.kind == "markdown")
+    with_hints = len(ANY_DEVICE)  # the races are about kernels that have theirs
+    for level in (1, 2, 3):
+        assert len(re.findall(rf"<summary>Hint {level}\b", prose)) == with_hints
+    assert prose.count("<details>") == prose.count("</details>") == 3 * with_hints
+
+
+@pytest.mark.parametrize(("race", "cell", "kernel"), [("h", "c", "softmax"), ("i", "e", "layernorm")])
+def test_the_reference_of_a_race_passes_the_tests_of_its_question(race, cell, kernel):
+    hidden = CELLS[f"{race}-speed"].source.split("### BEGIN HIDDEN TESTS")[1]
+    reference = hidden.split("def reference_rows")[0] + f"\n{kernel}_kernel = reference_{kernel}\n"
+    found = verdict(cell, lambda c: reference if c.id == f"{cell}-kernel" else c.source)
+    assert found.name == "passed", found.message
+
+
+@pytest.mark.parametrize("race", ["h", "i"])
+def test_the_reference_of_a_race_takes_the_configuration_of_the_solution(names, race):
+    hidden = CELLS[f"{race}-speed"].source.split("### BEGIN HIDDEN TESTS")[1]
+    function = next(node for node in ast.parse(hidden).body if getattr(node, "name", "") == "reference_rows")
+    reference = {"triton": names["triton"]}
+    exec(compile(ast.Module([function], []), "reference", "exec"), reference)
+    for shape in names["RACES"]:
+        assert reference["reference_rows"](shape, "fp32") == names["row_config"](shape, "fp32")
+
+
+def test_no_hidden_line_stands_in_what_students_see():
+    """Not even by chance: who compares the two must find nothing."""
+    hidden, seen = [], []
+    for cell in LAB.cells:
+        inside = ""
+        for line in cell.source.splitlines():
+            mark = re.search(r"### (BEGIN|END) (SOLUTION|HIDDEN TESTS)", line)
+            if mark:
+                inside = mark.group(2) if mark.group(1) == "BEGIN" else ""
+            elif inside == "HIDDEN TESTS":
+                hidden.append(line.strip())
+            elif not inside or line.strip().startswith("#:"):
+                seen.append(line.strip().removeprefix("#:").strip())
+    text = "\n".join(seen)
+    assert [line for line in hidden if len(line) >= 12 and line in text] == []

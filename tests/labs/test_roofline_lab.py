@@ -1,0 +1,268 @@
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mlsys import Hardware
+from mlsys.course.lab import PREDICT, SOLUTION, Lab
+from mlsys.course.starter import starter
+from mlsys.grading.runner import StudentCell, Submission, grade_question
+
+ROOT = Path(__file__).parents[2]
+LAB = Lab.load(ROOT / "labs/roofline/lab.py")
+CELLS = {cell.id: cell for cell in LAB.cells}
+CHIPS = {75: "t4", 80: "a100-80gb-sxm", 90: "h100-sxm"}
+CODE_QUESTIONS = [question.name for question in LAB.questions if not question.written]
+
+
+def submission(change=lambda cell: cell.source):
+    cells = [StudentCell(cell.id, change(cell)) for cell in LAB.cells if cell.role and cell.kind == "code"]
+    return Submission(LAB, tuple(cells))
+
+
+def verdict(question, change=lambda cell: cell.source, seed=1):
+    return grade_question(submission(change), LAB.question(question), "cpu", seed=seed)
+
+
+def with_fault(cell_id, right, wrong):
+    """The lab's solutions with one text of one cell replaced."""
+    assert right in CELLS[cell_id].source
+    return lambda cell: cell.source.replace(right, wrong) if cell.id == cell_id else cell.source
+
+
+def function(cell, name):
+    return next(node for node in ast.parse(CELLS[cell].source).body if getattr(node, "name", "") == name)
+
+
+def config(shape):
+    names = {"triton": __import__("triton")}
+    exec(compile(ast.Module([function("d-config", "config")], []), "config", "exec"), names)
+    return names["config"](shape, "fp32")
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    """Compile jobs of (kernel, types, constants, num_warps) for the three chips -> what each needs."""
+    module = tmp_path_factory.mktemp("kernels") / "kernels.py"
+    head = "import torch\nimport triton\nimport triton.language as tl\n"
+    module.write_text(f"{head}\n{CELLS['b-example'].source}\n\n{CELLS['b-kernel'].source}\n")
+
+    def run(kernel, types, constants, num_warps):
+        jobs = [
+            {"kernel": kernel, "types": types, "constants": constants, "num_warps": num_warps, "capability": capability}
+            for capability in CHIPS
+        ]
+        environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+        done = subprocess.run(
+            [sys.executable, Path(__file__).with_name("compile_roofline.py"), module],
+            input=json.dumps(jobs),
+            capture_output=True,
+            text=True,
+            env=environment | {"TRITON_CACHE_DIR": str(module.parent / "cache")},
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return dict(zip(CHIPS, json.loads(done.stdout), strict=True))
+
+    return run
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "fp16", "bf16"])
+def test_the_kernel_compiles_for_three_chips_and_keeps_a_row_in_registers(compiled, dtype):
+    chosen = config((8192, 4000, 120))
+    types = {"x_ptr": f"*{dtype}", "coefficients_ptr": "*fp32", "sums_ptr": "*fp32"}
+    types |= dict.fromkeys(("COLS", "stride_row", "steps"), "i32")
+    constants = {"stride_col": 1, "TILE": chosen["TILE"]}
+    for capability, needs in compiled("poly_kernel", types, constants, chosen["num_warps"]).items():
+        limit = Hardware.get(CHIPS[capability]).field("shared_memory_per_block").value.m_as("byte")
+        assert needs["spilled_bytes"] == 0, capability
+        assert needs["shared_bytes"] <= limit
+        # One instruction per number that a thread holds: the chain is there, and it is of multiply-adds.
+        assert needs["multiply_adds"] >= chosen["TILE"] // (32 * chosen["num_warps"])
+
+
+def test_the_example_compiles_for_three_chips_with_loads_of_16_bytes(compiled):
+    types = {"x_ptr": "*fp32", "y_ptr": "*fp32", "out_ptr": "*fp32", "N": "i32"}
+    for needs in compiled("add_kernel", types, {"TILE": 1024}, 4).values():
+        assert needs["spilled_bytes"] == needs["shared_bytes"] == 0
+        assert needs["wide_loads"] == 4  # two vectors, eight numbers per thread
+
+
+@pytest.mark.parametrize("question", CODE_QUESTIONS)
+def test_the_solution_passes_or_waits_for_a_gpu(question):
+    expected = "needs gpu" if LAB.question(question).device == "gpu" else "passed"
+    assert verdict(question).name == expected
+
+
+@pytest.mark.parametrize("seed", [2, 3, 4, 5])
+@pytest.mark.parametrize("question", ["a", "b", "c", "e", "f", "gap"])
+def test_the_solution_passes_whatever_the_hidden_tests_draw(question, seed):
+    found = verdict(question, seed=seed)
+    assert found.name == "passed", found.message
+
+
+@pytest.mark.parametrize("question", CODE_QUESTIONS)
+def test_the_starter_is_not_implemented(question):
+    found = verdict(question, lambda cell: starter(cell.source) if cell.role in (PREDICT, SOLUTION) else cell.source)
+    assert found.name == "not implemented"
+
+
+VISIBLE_FAULTS = {
+    "a copy reads only": ("a", "a-roofs", "2 * array_bytes", "array_bytes"),
+    "a mean instead of a median": ("a", "a-roofs", "statistics.median", "statistics.mean"),
+    "the first lap": ("a", "a-roofs", "statistics.median(laps_s)", "laps_s[0]"),
+    "a multiply-add is one FLOP": ("a", "a-roofs", "2 * side**3", "side**3"),
+    "the ridge upside down": ("a", "a-roofs", "peak / bandwidth", "bandwidth / peak"),
+    "no flat roof": ("a", "a-roofs", "min(peak, bandwidth * intensity)", "bandwidth * intensity"),
+    "masked lanes are added": ("b", "b-kernel", "tl.where(mask, y, 0.0)", "y"),
+    "the dial is ignored": ("b", "b-kernel", "range(steps)", "range(1)"),
+    "one step too few": ("b", "b-kernel", "range(steps)", "range(steps - 1)"),
+    "the chain is dropped": ("b", "b-kernel", "tl.where(mask, y, 0.0)", "tl.where(mask, x, 0.0)"),
+    "strides of one": ("b", "b-kernel", "cols * stride_col", "cols"),
+    "rows one after the other": ("b", "b-kernel", "row * stride_row", "row * COLS"),
+    "arithmetic in float16": ("b", "b-kernel", "other=0.0).to(tl.float32)", "other=0.0)"),
+    "too few programs": ("b", "b-kernel", "grid = (rows,)", "grid = (rows - rows // 2,)"),
+    "too small a tile": ("b", "b-kernel", "triton.next_power_of_2(cols)", "triton.next_power_of_2(cols // 2 + 1)"),
+    "no coefficients": ("c", "c-ridge", "4 * (steps + rows)", "4 * rows"),
+    "the first point near the peak": (
+        "c",
+        "c-ridge",
+        "max(rates) / max(rate / intensity for intensity, rate in zip(intensities, rates, strict=True))",
+        "next(i for i, rate in zip(intensities, rates) if rate > 0.9 * max(rates))",
+    ),
+    "written bytes forgotten": ("e", "e-costs", "3 * n * itemsize", "2 * n * itemsize"),
+    "no scale and shift": ("e", "e-costs", "2 * rows * cols + 2 * cols", "2 * rows * cols"),
+    "no indices": ("e", "e-costs", "dim * itemsize + 8", "dim * itemsize"),
+    "the product unwritten": ("e", "e-costs", "m * k + k * n + m * n", "m * k + k * n"),
+    "the smaller time": ("e", "e-costs", "max(arithmetic_s, memory_s)", "min(arithmetic_s, memory_s)"),
+    "rounded down": ("f", "f-batch", "math.ceil", "math.floor"),
+    "no limit": ("f", "f-batch", " if gained > 0 else None", ""),
+    "the smallest gaps": ("gap", "gap-causes", "least_s[name] / measured_s[name]", "measured_s[name] / least_s[name]"),
+    "an eighth not multiplied": ("gap", "gap-causes", "8 * eighth_s", "eighth_s"),
+}
+
+
+@pytest.mark.parametrize("fault", VISIBLE_FAULTS)
+def test_a_usual_fault_is_found_by_a_visible_test(fault):
+    question, cell, right, wrong = VISIBLE_FAULTS[fault]
+    found = verdict(question, with_fault(cell, right, wrong))
+    assert found.name in ("wrong answer", "out of bounds"), found
+    assert "hidden" not in found.message
+
+
+HIDDEN_FAULTS = {
+    "a ridge learnt by heart": (
+        "c",
+        "c-ridge",
+        "max(rates) / max(rate / intensity for intensity, rate in zip(intensities, rates, strict=True))",
+        "10.0",
+    ),
+    "a copy of 4-byte numbers only": ("e", "e-costs", "2 * rows * cols * itemsize", "8 * rows * cols"),
+    "the first factor above the limit": (
+        "gap",
+        "gap-causes",
+        "max(factors, key=factors.get, default=None)",
+        "next((name for name in factors if factors[name] >= 1.5), None)",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", HIDDEN_FAULTS)
+def test_an_answer_for_the_visible_cases_only_is_found_by_a_hidden_test(fault):
+    question, cell, right, wrong = HIDDEN_FAULTS[fault]
+    found = verdict(question, with_fault(cell, right, wrong))
+    assert found.name == "wrong answer"
+    assert "In a hidden test" in found.message
+
+
+def test_a_number_that_is_not_plain_is_named():
+    found = verdict("a", with_fault("a-roofs", "return peak / bandwidth", "return str(peak / bandwidth)"))
+    assert found.name == "wrong answer"
+    assert "got a str: return a plain number" in found.message
+
+
+def test_a_slip_of_units_is_named():
+    found = verdict("a", with_fault("a-roofs", "2 * array_bytes", "2 * array_bytes / 2**30"))
+    assert "no GiB" in found.message
+
+
+def test_sums_by_torch_are_no_kernel():
+    found = verdict("b", with_fault("b-kernel", "    return sums", "    return polynomial_sums(x, coefficients)"))
+    assert found.name == "not a kernel"
+
+
+def test_points_add_up_to_100_and_the_notebook_shows_the_same():
+    points = {question.name: question.points for question in LAB.questions}
+    assert sum(points.values()) == 100
+    shown = re.search(r"Scorecard\(\s*(\{.*?\})", CELLS["setup"].source, re.S)
+    assert ast.literal_eval(shown.group(1)) == points
+
+
+def test_every_question_has_three_hints():
+    prose = "\n".join(cell.source for cell in LAB.cells if cell.kind == "markdown")
+    for level in (1, 2, 3):
+        assert len(re.findall(rf"<summary>Hint {level}\b", prose)) == len(CODE_QUESTIONS)
+    assert prose.count("<details>") == prose.count("</details>") == 3 * len(CODE_QUESTIONS)
+
+
+def test_the_numbers_of_the_introduction_are_those_of_the_chips():
+    prose = " ".join(LAB.cells[0].source.split())
+    t4, h100 = (round(Hardware.get(chip).ridge_point("fp32").m_as("flop/byte")) for chip in ("t4", "h100-sxm"))
+    assert f"about {t4} FLOP/byte for a T4 and about {h100} for an H100" in prose
+
+
+def test_the_reference_of_the_race_passes_the_tests_of_question_b():
+    hidden = CELLS["d-speed"].source.split("### BEGIN HIDDEN TESTS")[1]
+    reference = hidden.split("def reference_config")[0] + "\npoly_kernel = reference_kernel\n"
+
+    def change(cell):
+        if cell.id != "b-kernel":
+            return cell.source
+        return reference + ast.unparse(function("b-kernel", "poly_sums"))
+
+    assert verdict("b", change).name == "passed"
+
+
+def test_the_reference_of_the_race_takes_the_configuration_of_the_solution():
+    names = {}
+    exec(compile(ast.Module([function("d-speed", "reference_config")], []), "reference", "exec"), names)
+    assert names["reference_config"]((8192, 4000, 120), "fp32") == config((8192, 4000, 120))
+
+
+def test_the_race_reaches_both_roofs_of_common_gpus():
+    """Two points on the slope and two under the flat roof, so that the ridge can be found in four."""
+    setup = ast.parse(CELLS["d-given"].source).body
+    names = {}
+    exec(compile(ast.Module([node for node in setup if isinstance(node, ast.Assign)], []), "races", "exec"), names)
+    costs = {}
+    exec(compile(ast.Module([function("c-ridge", "chain_cost")], []), "cost", "exec"), costs)
+    places = []
+    for shape in names["RACES"]:
+        flops, moved = costs["chain_cost"](*shape, 4)
+        places.append(flops / moved)
+    for chip in ("t4", "a100-80gb-sxm", "h100-sxm", "h200"):
+        ridge = Hardware.get(chip).ridge_point("fp32", unit="vector").m_as("flop/byte")
+        assert places[1] < ridge / 2
+        assert places[2] > 2 * ridge
+
+
+def test_no_hidden_line_stands_in_what_students_see():
+    """Not even by chance: who compares the two must find nothing."""
+    hidden, seen = [], []
+    for cell in LAB.cells:
+        inside = ""
+        for line in cell.source.splitlines():
+            mark = re.search(r"### (BEGIN|END) (SOLUTION|HIDDEN TESTS)", line)
+            if mark:
+                inside = mark.group(2) if mark.group(1) == "BEGIN" else ""
+            elif inside == "HIDDEN TESTS":
+                hidden.append(line.strip())
+            elif not inside or line.strip().startswith("#:"):
+                seen.append(line.strip().removeprefix("#:").strip())
+    text = "\n".join(seen)
+    assert [line for line in hidden if len(line) >= 12 and line in text] == []
