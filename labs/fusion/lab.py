@@ -347,10 +347,7 @@ def moved(steps, r, c):
 STEPS = {
     "chain": [("n", "n"), ("ncccc", "n"), ("nc", "n")],
     "softmax": [("n", "r"), ("nr", "n"), ("n", "n"), ("n", "r"), ("nr", "n")],
-    "layernorm": [
-        *[("n", "r"), ("nr", "n"), ("n", "n"), ("n", "r")],
-        *[("r", "r"), ("nr", "n"), ("nc", "n"), ("nc", "n")],
-    ],
+    "layernorm": [("n", "r"), ("nr", "n"), ("n", "n"), ("n", "r"), ("r", "r"), ("nr", "n"), ("nc", "n"), ("nc", "n")],
 }
 ONCE = {"chain": ("nccccc", "n"), "softmax": ("n", "n"), "layernorm": ("ncc", "n")}
 counted = {

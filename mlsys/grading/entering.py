@@ -1,6 +1,7 @@
 """Entering what was judged: gradebook, record and feedback page of one submission, safe against a kill."""
 
 import errno
+import logging
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -107,6 +108,8 @@ def disk_faults(tree: CourseTree) -> Iterator[None]:
     Raises:
         UserError: one of them was met.
     """
+    log = logging.getLogger("tornado.application")
+    log.addFilter(_says_more_than_the_error)
     try:
         yield
     except UserError as error:
@@ -123,6 +126,13 @@ def disk_faults(tree: CourseTree) -> Iterator[None]:
             raise
         where = f"{error.filename}: " if error.filename else ""
         raise UserError(_cure(tree, f"{where}{error.strerror}")) from error
+    finally:
+        log.removeFilter(_says_more_than_the_error)
+
+
+def _says_more_than_the_error(record: logging.LogRecord) -> bool:
+    """Leave out what nbgrader logs of a database error, with its traceback, before it raises it."""
+    return not record.getMessage().startswith("Rolling back session")
 
 
 def _fault_of_machine(text: str) -> str:

@@ -6,6 +6,7 @@ import shutil
 import zipfile
 import zlib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import nbformat
@@ -28,8 +29,8 @@ def plain(text: str) -> str:
 
 
 def secrets_of(lab: Lab) -> set[str]:
-    """Solution statements and hidden test lines that no visible cell contains."""
-    solutions, hidden, visible = [], [], []
+    """Solution statements and hidden test lines that no visible cell of any lab contains; imports give nothing away."""
+    solutions, hidden = [], []
     for cell in lab.cells:
         inside = ""
         for line in cell.source.splitlines():
@@ -39,10 +40,16 @@ def secrets_of(lab: Lab) -> set[str]:
                 hidden.append(line)
             elif inside == "SOLUTION" and not line.strip().startswith("#:"):
                 solutions.append(line)
-        visible.append(plain(without_hidden_tests(starter(cell.source))))
-    shown = "\n".join(visible)
+    shown = "\n".join(map(visible_text, find_labs(REPOSITORY)))
     lines = {line for line in map(plain, hidden + solutions) if line not in shown}
-    return {line for line in lines if len(line) >= SHORTEST and not line.startswith("#")}
+    return {line for line in lines if len(line) >= SHORTEST and not line.startswith(("#", "import ", "from "))}
+
+
+@cache
+def visible_text(name: str) -> str:
+    """What students see of a lab."""
+    cells = Lab.load(REPOSITORY / "labs" / name / "lab.py").cells
+    return "\n".join(plain(without_hidden_tests(starter(cell.source))) for cell in cells)
 
 
 def texts_in(name: str, data: bytes) -> Iterator[tuple[str, str]]:

@@ -22,6 +22,13 @@ from mlsys.course.nbgrader_steps import open_gradebook
 from mlsys.course.tree import CourseTree
 from mlsys.grading.records import Record
 
+
+@pytest.fixture(autouse=True)
+def wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Messages stand in one line each."""
+    monkeypatch.setenv("COLUMNS", "1000")
+
+
 STUDENTS = ("half-done", "right", "syntax")
 GRADE = [sys.executable, "-m", "mlsys.cli", "grade", "adding", "--workers", "1"]
 LONG = pytest.mark.timeout(900)

@@ -8,16 +8,17 @@ import os
 import runpy
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
 import torch
 
 from mlsys import Hardware
+from mlsys.grading import use_device
 from mlsys.measure.device import Device
 
 LAB = Path(__file__).parents[2] / "labs/tiling"
-FAST = runpy.run_path(str(LAB / "bench.py"))["fast_module"]()
 SHARED_BYTES = int(Hardware.get("h100-sxm").field("shared_memory_per_block").value.m_as("byte"))
 H200 = Device("gpu", "NVIDIA H200", (9, 0), multiprocessors=132, shared_bytes=SHARED_BYTES)
 T4 = Device("gpu", "Tesla T4", (7, 5), multiprocessors=40, shared_bytes=64 * 1024)
@@ -25,15 +26,26 @@ A100 = Device("gpu", "NVIDIA A100", (8, 0), multiprocessors=108, shared_bytes=16
 SMALL = Device("gpu", "a GPU with little shared memory", (12, 0), multiprocessors=170, shared_bytes=99 * 1024)
 SHAPES = [(1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096), (4095, 4097, 4093), (8192, 8192, 512), (1, 1, 1)]
 ITEMSIZE = {"fp32": 4, "fp16": 2, "bf16": 2}
-PLANS = [
-    *(("fp32", plan) for plan in FAST.FLOAT32_PLANS),
-    *((dtype, plan) for dtype in ("fp16", "bf16") for plan in FAST.TENSOR_CORE_PLANS),
-]
+
+
+@cache
+def fast():
+    """`fast.py`, which imports triton: as late as the labs' own cells do."""
+    use_device()
+    return runpy.run_path(str(LAB / "bench.py"))["fast_module"]()
+
+
+@cache
+def plans():
+    return [
+        *(("fp32", plan) for plan in fast().FLOAT32_PLANS),
+        *((dtype, plan) for dtype in ("fp16", "bf16") for plan in fast().TENSOR_CORE_PLANS),
+    ]
 
 
 def job(dtype, plan):
     m, n, k = plan.tile_m, plan.tile_n, plan.tile_k
-    constants = {"TILE_M": m, "TILE_N": n, "TILE_K": k, "GROUP_M": FAST.GROUP_M}
+    constants = {"TILE_M": m, "TILE_N": n, "TILE_K": k, "GROUP_M": fast().GROUP_M}
     constants |= {"PARTS": plan.parts} if plan.persistent else {"A_IS_PACKED": plan.packed}
     return {
         "kernel": "persistent_kernel" if plan.persistent else "tile_kernel",
@@ -51,7 +63,7 @@ def compiled():
     """What each plan needs on an H100 or H200, and last the kernel that packs."""
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     transpose = {"kernel": "transpose_kernel", "dtype": "fp32", "capability": 90, "num_warps": 4, "num_stages": 3}
-    jobs = [job(dtype, plan) for dtype, plan in PLANS] + [transpose | {"constants": {"TILE": 64}}]
+    jobs = [job(dtype, plan) for dtype, plan in plans()] + [transpose | {"constants": {"TILE": 64}}]
     done = subprocess.run(
         [sys.executable, Path(__file__).with_name("compile_kernels.py"), LAB / "fast.py"],
         input=json.dumps(jobs),
@@ -65,7 +77,7 @@ def compiled():
 
 
 def test_every_plan_compiles_for_hopper_without_spills_and_takes_what_it_says(compiled):
-    for (dtype, plan), needs in zip(PLANS, compiled, strict=False):
+    for (dtype, plan), needs in zip(plans(), compiled, strict=False):
         assert needs["spilled_bytes"] == 0, (dtype, plan)
         assert needs["shared_bytes"] <= plan.shared_bytes(ITEMSIZE[dtype]) <= H200.shared_bytes, (dtype, plan)
         assert needs["tensor_copies"], (dtype, plan)
@@ -73,25 +85,25 @@ def test_every_plan_compiles_for_hopper_without_spills_and_takes_what_it_says(co
 
 
 def test_packing_compiles_without_spills(compiled):
-    assert len(compiled) == len(PLANS) + 1
+    assert len(compiled) == len(plans()) + 1
     assert compiled[-1]["spilled_bytes"] == 0
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_rule_chooses_what_fits_the_device(shape):
-    assert FAST.tensor_core_plan(*shape, H200).shared_bytes(2) <= H200.shared_bytes
+    assert fast().tensor_core_plan(*shape, H200).shared_bytes(2) <= H200.shared_bytes
     for device in (H200, SMALL):
-        assert FAST.float32_plan(*shape, device).shared_bytes(4) <= device.shared_bytes
-    with pytest.raises(FAST.CannotMultiply, match="101,376 bytes of shared memory"):
-        FAST.tensor_core_plan(*shape, SMALL)
+        assert fast().float32_plan(*shape, device).shared_bytes(4) <= device.shared_bytes
+    with pytest.raises(fast().CannotMultiply, match="101,376 bytes of shared memory"):
+        fast().tensor_core_plan(*shape, SMALL)
 
 
 def test_fewer_tiles_than_multiprocessors_make_the_rule_choose_smaller_ones():
-    chosen = [FAST.tensor_core_plan(side, side, side, H200) for side in (1024, 2048, 8192)]
+    chosen = [fast().tensor_core_plan(side, side, side, H200) for side in (1024, 2048, 8192)]
     areas = [plan.tile_m * plan.tile_n for plan in chosen]
     assert areas == sorted(areas)
-    assert FAST.LARGE.tiles(1024, 1024) < H200.multiprocessors
-    assert areas[0] < FAST.LARGE.tile_m * FAST.LARGE.tile_n
+    assert fast().LARGE.tiles(1024, 1024) < H200.multiprocessors
+    assert areas[0] < fast().LARGE.tile_m * fast().LARGE.tile_n
 
 
 @pytest.mark.parametrize(
@@ -107,8 +119,8 @@ def test_fewer_tiles_than_multiprocessors_make_the_rule_choose_smaller_ones():
 )
 def test_what_the_kernels_cannot_take_is_refused_before_a_launch(device, dtype, shapes, says):
     a, b, out = (torch.empty(shape, dtype=dtype) for shape in shapes)
-    with pytest.raises(FAST.CannotMultiply, match=says):
-        FAST.check(a, b, out, device)
+    with pytest.raises(fast().CannotMultiply, match=says):
+        fast().check(a, b, out, device)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +135,7 @@ def test_what_the_kernels_cannot_take_is_refused_before_a_launch(device, dtype, 
 )
 def test_rows_that_do_not_start_at_16_bytes_are_copied_into_padded_ones(x, fits):
     x.fill_(3)
-    made = FAST.copied(x)
+    made = fast().copied(x)
     assert (made is x) == fits
     assert torch.equal(made, x)
     assert made.stride(1) == 1
