@@ -30,19 +30,30 @@ def plain(text: str) -> str:
 
 def secrets_of(lab: Lab) -> set[str]:
     """Solution statements and hidden test lines that no visible cell of any lab contains; imports give nothing away."""
-    solutions, hidden = [], []
+    shown = "\n".join(map(visible_text, find_labs(REPOSITORY)))
+    lines = {line for line in hidden_lines(lab) | solution_lines(lab) if line not in shown}
+    return {line for line in lines if len(line) >= SHORTEST and not line.startswith(("#", "import ", "from "))}
+
+
+def hidden_lines(lab: Lab) -> set[str]:
+    """Lines of the hidden tests."""
+    return {plain(line) for line in marked_lines(lab, "HIDDEN TESTS")}
+
+
+def solution_lines(lab: Lab) -> set[str]:
+    """Statements of the solutions, without the starters that stand beside them."""
+    return {plain(line) for line in marked_lines(lab, "SOLUTION") if not line.strip().startswith("#:")}
+
+
+def marked_lines(lab: Lab, what: str) -> Iterator[str]:
+    """The lines between `### BEGIN` and `### END`."""
     for cell in lab.cells:
         inside = ""
         for line in cell.source.splitlines():
             if mark := re.search(r"### (BEGIN|END) (SOLUTION|HIDDEN TESTS)", line):
                 inside = mark[2] if mark[1] == "BEGIN" else ""
-            elif inside == "HIDDEN TESTS":
-                hidden.append(line)
-            elif inside == "SOLUTION" and not line.strip().startswith("#:"):
-                solutions.append(line)
-    shown = "\n".join(map(visible_text, find_labs(REPOSITORY)))
-    lines = {line for line in map(plain, hidden + solutions) if line not in shown}
-    return {line for line in lines if len(line) >= SHORTEST and not line.startswith(("#", "import ", "from "))}
+            elif inside == what:
+                yield line
 
 
 @cache
@@ -100,6 +111,15 @@ def test_no_solution_and_no_hidden_test_is_in_the_student_tree(published: Path, 
     secrets = secrets_of(Lab.load(REPOSITORY / "labs" / name / "lab.py"))
     assert len(secrets) > 20
     assert leaks(published, secrets) == []
+
+
+@pytest.mark.parametrize("name", find_labs(REPOSITORY))
+def test_no_hidden_line_stands_in_what_students_see_of_the_lab(name: str) -> None:
+    """Not even by chance: who compares the two must find nothing."""
+    shown = visible_text(name)
+    hidden = hidden_lines(Lab.load(REPOSITORY / "labs" / name / "lab.py"))
+    assert len(hidden) > 20
+    assert [line for line in hidden if len(line) >= SHORTEST and line in shown] == []
 
 
 def test_the_search_finds_a_leak_in_each_kind_of_file(published: Path, tmp_path: Path) -> None:
