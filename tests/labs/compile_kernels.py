@@ -12,16 +12,13 @@ descriptors; and "odd", arguments that 16 need not divide.
 import importlib.util
 import json
 import re
-import subprocess
 import sys
-import tempfile
-from pathlib import Path
 
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-PTXAS = Path(triton.__file__).parent / "backends/nvidia/bin/ptxas"
+from mlsys.grading.compiler_report import assemble
 
 
 def compile_job(kernel, job):
@@ -42,16 +39,11 @@ def compile_job(kernel, job):
         options={name: job[name] for name in ("num_warps", "num_stages") if name in job},
     )
     ptx = compiled.asm["ptx"]
-    architecture = re.search(r"\.target (\w+)", ptx).group(1)
-    with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
-        file.write(ptx)
-        file.flush()
-        command = [PTXAS, "-v", f"-arch={architecture}", file.name, "-o", "/dev/null"]
-        report = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    registers, spilled_bytes = assemble(ptx)
     return {
         "shared_bytes": compiled.metadata.shared,
-        "registers": int(re.search(r"Used (\d+) registers", report).group(1)),
-        "spilled_bytes": int(re.search(r"(\d+) bytes spill stores", report).group(1)),
+        "registers": registers,
+        "spilled_bytes": spilled_bytes,
         "tensor_cores": "mma" in ptx,
         "tensor_copies": "cp.async.bulk.tensor" in ptx,
         "multiply_adds": len(re.findall(r"\bfma\.rn\.f32\b", ptx)),

@@ -5,18 +5,15 @@ Runs in a process of its own, without TRITON_INTERPRET.
 
 import json
 import re
-import subprocess
 import sys
-import tempfile
-from pathlib import Path
 
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
+from mlsys.grading.compiler_report import assemble
 from mlsys.measure import triton_kernels
 
-PTXAS = Path(triton.__file__).parent / "backends/nvidia/bin/ptxas"
 FLOAT = {"out_ptr": "*fp32", "x_ptr": "*fp32", "sums_ptr": "*fp32", "scale": "fp32", "shift": "fp32"}
 JOBS = {
     "fma_kernel": {"STEPS": 2048, "CHAINS": triton_kernels.FMA_CHAINS},
@@ -31,16 +28,11 @@ def compiled(name, constants, capability):
     divisible = {(i,): [["tt.divisibility", 16]] for i, arg in enumerate(kernel.arg_names) if arg.endswith("_ptr")}
     source = ASTSource(kernel, signature, constants, divisible)
     ptx = triton.compile(source, target=GPUTarget("cuda", capability, 32)).asm["ptx"]
-    architecture = re.search(r"\.target (\w+)", ptx).group(1)
-    with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
-        file.write(ptx)
-        file.flush()
-        command = [PTXAS, "-v", f"-arch={architecture}", file.name, "-o", "/dev/null"]
-        report = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    _, spilled_bytes = assemble(ptx)
     return {
         "fma": len(re.findall(r"\bfma\.rn\.f32\b", ptx)),
         "global_loads": re.findall(r"ld\.global\S*", ptx),
-        "spilled_bytes": int(re.search(r"(\d+) bytes spill stores", report).group(1)),
+        "spilled_bytes": spilled_bytes,
     }
 
 
