@@ -3,16 +3,13 @@
 The kernels that the lab itself asks for are in `test_tiling_lab.py`.
 """
 
-import json
-import os
 import runpy
-import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 
 import pytest
 import torch
+from known_lab import compile_kernels
 
 from mlsys import Hardware
 from mlsys.grading import use_device
@@ -61,19 +58,9 @@ def job(dtype, plan):
 @pytest.fixture(scope="module")
 def compiled():
     """What each plan needs on an H100 or H200, and last the kernel that packs."""
-    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     transpose = {"kernel": "transpose_kernel", "dtype": "fp32", "capability": 90, "num_warps": 4, "num_stages": 3}
     jobs = [job(dtype, plan) for dtype, plan in plans()] + [transpose | {"constants": {"TILE": 64}}]
-    done = subprocess.run(
-        [sys.executable, Path(__file__).with_name("compile_kernels.py"), LAB / "fast.py"],
-        input=json.dumps(jobs),
-        capture_output=True,
-        text=True,
-        env=environment,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return compile_kernels(LAB / "fast.py", jobs)
 
 
 def test_every_plan_compiles_for_hopper_without_spills_and_takes_what_it_says(compiled):

@@ -2,32 +2,19 @@ import ast
 import math
 import re
 import runpy
-from pathlib import Path
 
 import pytest
 import torch
+from known_lab import ROOT, KnownLab
 
-from mlsys.course.lab import PREDICT, SOLUTION, Lab
-from mlsys.course.starter import starter
 from mlsys.grading.compiler_report import compiler_report
-from mlsys.grading.runner import StudentCell, Submission, grade_question
 from mlsys.measure.bench import lab_names
 
-ROOT = Path(__file__).parents[2]
-LAB = Lab.load(ROOT / "labs/fusion/lab.py")
-CELLS = {cell.id: cell for cell in LAB.cells}
-CODE_QUESTIONS = [question.name for question in LAB.questions if not question.written]
-ANY_DEVICE = [name for name in CODE_QUESTIONS if LAB.question(name).device == "any"]
+FUSION = KnownLab("fusion")
+verdict, with_fault = FUSION.verdict, FUSION.with_fault
+CELLS = FUSION.cells
+ANY_DEVICE = [name for name in FUSION.code_questions if FUSION.lab.question(name).device == "any"]
 CAPABILITIES = (75, 80, 90)
-
-
-def submission(change=lambda cell: cell.source):
-    cells = [StudentCell(cell.id, change(cell)) for cell in LAB.cells if cell.role and cell.kind == "code"]
-    return Submission(LAB, tuple(cells))
-
-
-def verdict(question, change=lambda cell: cell.source, seed=1):
-    return grade_question(submission(change), LAB.question(question), "cpu", seed=seed)
 
 
 @pytest.fixture(scope="module")
@@ -36,24 +23,11 @@ def names():
     return lab_names(ROOT / "labs/fusion/lab.py")
 
 
-@pytest.mark.parametrize("question", CODE_QUESTIONS)
-def test_the_solution_passes_or_waits_for_a_gpu(question):
-    expected = "passed" if question in ANY_DEVICE else "needs gpu"
-    found = verdict(question)
-    assert found.name == expected, found.message
-
-
 @pytest.mark.parametrize("seed", [2, 3])
 @pytest.mark.parametrize("question", [name for name in ANY_DEVICE if name != "gap"])
 def test_the_solution_passes_whatever_the_hidden_tests_draw(question, seed):
     found = verdict(question, seed=seed)
     assert found.name == "passed", found.message
-
-
-@pytest.mark.parametrize("question", CODE_QUESTIONS)
-def test_the_starter_is_not_implemented(question):
-    found = verdict(question, lambda cell: starter(cell.source) if cell.role in (PREDICT, SOLUTION) else cell.source)
-    assert found.name == "not implemented"
 
 
 FAULTS = {  # question, what, right, wrong
@@ -89,7 +63,7 @@ def test_a_faulty_kernel_is_found_by_a_visible_test(fault):
     question, (right, wrong) = fault[0], FAULTS[fault]
     cell = f"{question}-kernel"
     assert right in CELLS[cell].source
-    found = verdict(question, lambda c: c.source.replace(right, wrong) if c.id == cell else c.source)
+    found = verdict(question, with_fault(cell, right, wrong))
     assert found.name in ("wrong answer", "out of bounds")
     assert "hidden" not in found.message
 
@@ -108,7 +82,7 @@ def test_lost_digits_are_found(fault):
     question, (right, wrong) = fault[0], HIDDEN_FAULTS[fault]
     cell = f"{question}-kernel"
     assert right in CELLS[cell].source
-    found = verdict(question, lambda c: c.source.replace(right, wrong) if c.id == cell else c.source)
+    found = verdict(question, with_fault(cell, right, wrong))
     assert found.name == "wrong answer"
 
 
@@ -136,7 +110,7 @@ def test_each_rule_of_the_configuration_is_checked(change, rule):
     }
     right, wrong = swaps[change]
     assert right in CELLS["g-config"].source
-    found = verdict("g", lambda c: c.source.replace(right, wrong) if c.id == "g-config" else c.source)
+    found = verdict("g", with_fault("g-config", right, wrong))
     assert found.name == "wrong answer"
     assert rule in found.message or (rule == "rule 4" and "rule" in found.message)
 
@@ -207,21 +181,6 @@ def test_one_warp_for_two_long_rows_spills(names):
     assert fits.registers < 128
     assert spills.spilled_bytes > 0
     assert spills.registers == 255
-
-
-def test_points_add_up_to_100_and_the_notebook_shows_the_same():
-    points = {question.name: question.points for question in LAB.questions}
-    assert sum(points.values()) == 100
-    shown = re.search(r"Scorecard\(\s*(\{.*?\})", CELLS["setup"].source, re.S)
-    assert ast.literal_eval(shown.group(1)) == points
-
-
-def test_every_question_has_three_hints():
-    prose = "\n".join(cell.source for cell in LAB.cells if cell.kind == "markdown")
-    with_hints = len(ANY_DEVICE)  # the races are about kernels that have theirs
-    for level in (1, 2, 3):
-        assert len(re.findall(rf"<summary>Hint {level}\b", prose)) == with_hints
-    assert prose.count("<details>") == prose.count("</details>") == 3 * with_hints
 
 
 @pytest.mark.parametrize(("race", "cell", "kernel"), [("h", "c", "softmax"), ("i", "e", "layernorm")])

@@ -1,0 +1,51 @@
+"""A lab of the course as its tests use it: cells, verdicts on changed solutions, kernels compiled for any GPU."""
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from mlsys.course.lab import Lab
+from mlsys.grading.runner import StudentCell, Submission, grade_question
+
+ROOT = Path(__file__).parents[2]
+HEAD = "import torch\nimport triton\nimport triton.language as tl\n"
+
+
+class KnownLab:
+    """A lab with its solutions; `change` gives the source of each cell that a student hands in."""
+
+    def __init__(self, name):
+        self.lab = Lab.load(ROOT / "labs" / name / "lab.py")
+        self.cells = {cell.id: cell for cell in self.lab.cells}
+        self.code_questions = [question.name for question in self.lab.questions if not question.written]
+
+    def verdict(self, question, change=lambda cell: cell.source, seed=1):
+        cells = [StudentCell(cell.id, change(cell)) for cell in self.lab.cells if cell.role and cell.kind == "code"]
+        return grade_question(Submission(self.lab, tuple(cells)), self.lab.question(question), "cpu", seed=seed)
+
+    def with_fault(self, cell_id, right, wrong):
+        """The lab's solutions with one text of one cell replaced."""
+        assert right in self.cells[cell_id].source
+        return lambda cell: cell.source.replace(right, wrong) if cell.id == cell_id else cell.source
+
+    def function(self, cell_id, name):
+        """The syntax tree of a function that a cell defines."""
+        return next(node for node in ast.parse(self.cells[cell_id].source).body if getattr(node, "name", "") == name)
+
+
+def compile_kernels(module, jobs, cache=None):
+    """What each job for `compile_kernels.py` needs; it runs in a process in which triton does not interpret."""
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    done = subprocess.run(
+        [sys.executable, Path(__file__).with_name("compile_kernels.py"), module],
+        input=json.dumps(jobs),
+        capture_output=True,
+        text=True,
+        env=environment | ({"TRITON_CACHE_DIR": str(cache)} if cache else {}),
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
