@@ -43,7 +43,7 @@ def in_the_judge(tree: CourseTree, lab: str, students: list[str], workers: int) 
 
 def _judge_timed(tree: CourseTree, lab: str, students: list[str], index: int) -> float:
     runner.slot_index = index
-    site = runner._site()
+    site = runner.site()
     shutil.copy(timed_student.__file__, site)
     session.STUDENT, session.LAUNCHER = "timed_student:serve_student", "timed_student:serve_launcher"
     plain_ask, latest, spent = session.Session._ask, {"s": 0.0}, {"s": 0.0}

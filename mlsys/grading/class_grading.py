@@ -191,7 +191,7 @@ def _sandbox_holds(unsafe_no_sandbox: bool) -> bool:
     Raises:
         SandboxError: it cannot, and nobody has said to go on without.
     """
-    fault = check_sandbox(runner._site())
+    fault = check_sandbox(runner.site())
     if fault and not unsafe_no_sandbox:
         raise SandboxError(
             f"the sandbox cannot run here, and without it students' code could read and change what you can: {fault}\n"

@@ -29,7 +29,7 @@ def copy(x):
 
 @pytest.fixture(scope="session")
 def judging_slot():
-    with Slot(runner._site(), Limits(cpu_s=2, wall_s=6), index=7) as slot:
+    with Slot(runner.site(), Limits(cpu_s=2, wall_s=6), index=7) as slot:
         yield slot
 
 
