@@ -7,6 +7,7 @@ import time
 
 
 def linger():
+    owner = os.getpid()  # spared: whether its answer or the signal comes first would be chance
     if os.fork() == 0:
         os.setsid()
         if os.fork():
@@ -15,7 +16,7 @@ def linger():
         while True:
             for process in [name for name in os.listdir("/proc") if name.isdecimal()]:
                 try:
-                    os.kill(int(process), signal.SIGUSR2) if int(process) != os.getpid() else None
+                    os.kill(int(process), signal.SIGUSR2) if int(process) not in (owner, os.getpid()) else None
                 except OSError:
                     pass
             time.sleep(0.05)
