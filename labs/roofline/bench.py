@@ -7,6 +7,7 @@ import torch
 from torch.nn import functional
 
 from mlsys.measure.bench import row
+from mlsys.measure.book_suite.setting import compiled
 from mlsys.measure.ceilings import Ceilings
 from mlsys.measure.records import Row
 
@@ -28,15 +29,12 @@ def vector_add(names: dict[str, Any], ceilings: Ceilings) -> Row:
     def kernel() -> None:
         names["add_kernel"][grid](a, b, out, ADDED, TILE=1024)
 
-    def compiled(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    def add(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         return x + y
 
     kernel()
     names["grading"].assert_close(out, a + b, what="add_kernel")
-    peers = {
-        "torch": partial(torch.add, a, b, out=library),
-        "torch.compile": partial(torch.compile(compiled, dynamic=False), a, b),
-    }
+    peers = {"torch": partial(torch.add, a, b, out=library)} | compiled(add, a, b)
     rate = {"work": 3 * a.nbytes / 1e9, "ceiling": ceilings.bandwidth("add").m_as("GB/s"), "rate_unit": "GB/s"}
     return row("lab", "roofline add", "Triton", (ADDED,), "fp32", call=kernel, peers=peers, **rate)
 
@@ -76,10 +74,9 @@ def six_operations(names: dict[str, Any], ceilings: Ceilings) -> list[Row]:
         "layernorm": (matrix, names["layernorm_cost"](*matrix, 4)),
         "embedding": (bags, names["embedding_cost"](*bags, 4)),
     } | {name: ((side,) * 3, names["matmul_cost"](side, side, side, 4)) for name, side in names["SIDES"].items()}
-    compiled = torch.compile(functional.layer_norm, dynamic=False)
     peers = {
         "softmax": {"torch.softmax": partial(torch.softmax, x, 1)},
-        "layernorm": {"torch.compile": partial(compiled, x, (names["WIDTH"],), scale, shift)},
+        "layernorm": compiled(functional.layer_norm, x, (names["WIDTH"],), scale, shift),
     }
     slope, flat = ceilings.copy_bandwidth.m_as("byte/s"), ceilings.matmul["fp32"].m_as("flop/s")
     found = []
