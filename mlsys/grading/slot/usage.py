@@ -9,7 +9,8 @@ _SECONDS_PER_TICK = 1 / os.sysconf("SC_CLK_TCK")
 _PAGE_TABLES = "VmPTE:"  # reading far apart from a huge mapping takes nothing else
 _RESIDENT = ("RssAnon:", "RssShmem:")
 _SHARE_OF_RESIDENT = ("Pss_Anon:", "Pss_Shmem:")
-_SESSION, _USER_TICKS, _SYSTEM_TICKS = 3, 11, 12  # in /proc/PID/stat after the name
+_STATE, _SESSION, _USER_TICKS, _SYSTEM_TICKS = 0, 3, 11, 12  # in /proc/PID/stat after the name
+_ENDED = ("Z", "X")
 
 
 @dataclass(frozen=True)
@@ -47,13 +48,13 @@ def other_processes(known: set[int]) -> list[Path]:
 
 
 def processes_of_session(leader: int) -> list[Path]:
-    """The folders in /proc of the processes of one session, its first one left out."""
-    found = other_processes({leader})
-    return [
-        path
-        for path in found
-        if _read(path / "stat").rpartition(")")[2].split()[_SESSION : _SESSION + 1] == [str(leader)]
-    ]
+    """The folders in /proc of the processes of one session that still run, its first one left out."""
+    return [path for path in other_processes({leader}) if _runs_in_session(path, str(leader))]
+
+
+def _runs_in_session(process: Path, leader: str) -> bool:
+    fields = _read(process / "stat").rpartition(")")[2].split()
+    return bool(fields) and fields[_SESSION] == leader and fields[_STATE] not in _ENDED
 
 
 def _exact_bytes(process: Path) -> int:

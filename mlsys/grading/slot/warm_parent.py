@@ -118,10 +118,8 @@ class WarmParent:
         return other_processes({_BUBBLEWRAP, os.getpid(), question.process})
 
     def _report_end(self, question: Running) -> None:
-        if not self._limits.sandboxed:  # no namespace's end takes the others along
-            for path in self._processes(question):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(int(path.name), signal.SIGKILL)
+        if not self._limits.sandboxed:
+            self._end_those_left(question)
         _, _, used = os.wait4(question.process, 0)
         wall_s = time.monotonic() - question.started_s
         status = os.read(question.status, STATUS.size)
@@ -136,6 +134,15 @@ class WarmParent:
             peak_rss_bytes=max(used.ru_maxrss * 1024, question.until_kill.peak_rss_bytes),
         )
         self._tell({"ended": question.number, "report": asdict(report)})
+
+    def _end_those_left(self, question: Running) -> None:
+        """Without a namespace whose end takes them along: kill until none runs, as one may fork before its kill."""
+        until_s = time.monotonic() + self._limits.kill_s
+        while (left := self._processes(question)) and time.monotonic() < until_s:
+            for path in left:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(path.name), signal.SIGKILL)
+            time.sleep(0.001)
 
     def _tell(self, message: dict[str, object]) -> None:
         self._judge.send(json.dumps(message).encode())
