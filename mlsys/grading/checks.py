@@ -6,7 +6,8 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from mlsys.grading.error_picture import ErrorPicture
-from mlsys.grading.tolerances import relative_tolerance
+from mlsys.grading.likely_cause import likely_cause
+from mlsys.grading.tolerances import errors_and_tolerance
 from mlsys.grading.verdicts import WrongAnswer
 
 if TYPE_CHECKING:
@@ -24,10 +25,6 @@ def hidden_values() -> Iterator[None]:
         yield
     finally:
         _show_expected.reset(token)
-
-
-SMALL_ERROR = 0.2
-"""Root mean square error, relative to that of the result, up to which digits are missing and not indices wrong."""
 
 
 def assert_close(
@@ -94,19 +91,6 @@ def _plain(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else repr(value)
 
 
-def errors_and_tolerance(actual: "torch.Tensor", expected: "torch.Tensor") -> tuple["torch.Tensor", "torch.Tensor"]:
-    """Per element, in float64: the absolute error and what is allowed."""
-    import torch
-
-    reference = expected.double()
-    finite = reference[reference.isfinite()]
-    rms = float(finite.square().mean().sqrt()) if finite.numel() else 0.0
-    result = actual.double()
-    error = torch.where(result == reference, 0.0, (result - reference).abs())  # an infinity must be the same one
-    allowed = relative_tolerance(_name(expected)) * reference.abs().clamp(min=rms)
-    return error, torch.where(reference.isfinite(), allowed, 0.0)
-
-
 def _describe(
     actual: "torch.Tensor",
     expected: "torch.Tensor",
@@ -125,7 +109,7 @@ def _describe(
     finite = error[wrong & error.isfinite()]
     if finite.numel() and _show_expected.get():
         lines.append(f"Largest error: {float(finite.max()):.3g}.")
-    cause = _likely_cause(actual, expected, wrong, error, tile)
+    cause = likely_cause(actual, expected, wrong, error, tile)
     return "\n  ".join([*lines, *([f"Likely cause: {cause}"] if cause else [])])
 
 
@@ -134,67 +118,6 @@ def _place(index: tuple[int, ...], tile: tuple[int, int] | None) -> str:
     if tile is None or len(index) != 2:
         return place
     return f"{place} (tile {index[0] // tile[0]}, {index[1] // tile[1]} of {tile[0]} x {tile[1]})"
-
-
-def _likely_cause(
-    actual: "torch.Tensor",
-    expected: "torch.Tensor",
-    wrong: "torch.Tensor",
-    error: "torch.Tensor",
-    tile: tuple[int, int] | None,
-) -> str:
-    """The first of the usual causes whose trace is there; "" if none is."""
-    import torch
-
-    missing = actual.isnan() & ~expected.isnan()
-    matrix = actual.dim() == 2
-    if bool(missing.all()):
-        return (
-            "every element is NaN: nothing was written (check the grid and the store), or every program also loads "
-            "from outside its inputs (check the addresses and the masks, along K too)."
-        )
-    if bool(missing.any()) and bool((wrong == missing).all()):
-        return (
-            "these elements are NaN: never written (too few programs in the grid?), or computed from loads outside "
-            f"the input ({_missing_masks(missing, tile)})."
-        )
-    if matrix and actual.shape[0] == actual.shape[1] and _agrees(actual, expected.T.contiguous()):
-        return "this is the transpose of the right result: two strides or two indices are swapped in the store."
-    if matrix and tile is not None and _only_in_edge_tiles(wrong, tile):
-        return "only tiles at the edge are wrong: a mask of a load or of the store is missing or tests the wrong size."
-    if matrix and tile is not None and min(actual.shape) > 0 and not bool(wrong[: tile[0], : tile[1]].any()):
-        return "the first tile is right and others are not: check how the tile's number gives its rows and columns."
-    scale = float(expected.double().square().mean().sqrt())
-    if scale > 0 and bool(torch.isfinite(error).all()) and float(error.square().mean().sqrt()) < SMALL_ERROR * scale:
-        return (
-            "the errors are small and everywhere, as from too few digits: keep the running sum in float32 for every "
-            'input dtype, and give tl.dot input_precision="ieee" (its default, tf32, keeps 10 bits).'
-        )
-    if bool((actual[wrong] == 0).all()):
-        return "the wrong elements are zero: no product was added there; check the loop over K and the masks."
-    if matrix:
-        return (
-            "large errors: are rows and columns, or the two strides of an input, swapped? Does the pointer move by one "
-            "tile along K in each step? Are elements past K loaded as 0?"
-        )
-    return ""
-
-
-def _missing_masks(missing: "torch.Tensor", tile: tuple[int, int] | None) -> str:
-    if tile is not None and missing.dim() == 2 and _only_in_edge_tiles(missing, tile):
-        return "only at the edge: a mask in M or N"
-    return "a mask in K, M or N, or a wrong stride"
-
-
-def _agrees(actual: "torch.Tensor", expected: "torch.Tensor") -> bool:
-    error, allowed = errors_and_tolerance(actual, expected)
-    return bool((error <= allowed).all())
-
-
-def _only_in_edge_tiles(wrong: "torch.Tensor", tile: tuple[int, int]) -> bool:
-    """Whether all wrong elements lie in tiles that are cut off by the edge, and some other tile exists."""
-    rows, cols = (size - size % step for size, step in zip(wrong.shape, tile, strict=True))
-    return rows > 0 and cols > 0 and (rows, cols) != tuple(wrong.shape) and not bool(wrong[:rows, :cols].any())
 
 
 def _name(tensor: "torch.Tensor") -> str:

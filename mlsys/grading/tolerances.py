@@ -9,7 +9,12 @@ the value. fp32 sums of up to 4,096 products add about 10 such errors, so 1e-5 l
 still sees tf32, whose products are off by 5e-4. For half formats the bound is four roundings.
 """
 
+from typing import TYPE_CHECKING
+
 from mlsys.errors import UnknownName
+
+if TYPE_CHECKING:
+    import torch
 
 RELATIVE = {"float64": 1e-12, "float32": 1e-5, "float16": 2e-3, "bfloat16": 1.6e-2}
 """Relative tolerance by torch dtype; integers and booleans must agree exactly."""
@@ -26,3 +31,16 @@ def relative_tolerance(dtype: str) -> float:
     if dtype == "bool" or dtype.removeprefix("u").startswith("int"):
         return 0.0
     raise UnknownName.of("dtype", dtype, RELATIVE)
+
+
+def errors_and_tolerance(actual: "torch.Tensor", expected: "torch.Tensor") -> tuple["torch.Tensor", "torch.Tensor"]:
+    """Per element, in float64: the absolute error and what is allowed."""
+    import torch
+
+    reference = expected.double()
+    finite = reference[reference.isfinite()]
+    rms = float(finite.square().mean().sqrt()) if finite.numel() else 0.0
+    result = actual.double()
+    error = torch.where(result == reference, 0.0, (result - reference).abs())  # an infinity must be the same one
+    allowed = relative_tolerance(str(expected.dtype).removeprefix("torch.")) * reference.abs().clamp(min=rms)
+    return error, torch.where(reference.isfinite(), allowed, 0.0)

@@ -73,6 +73,35 @@ def test_a_right_first_tile_points_to_the_numbering_of_tiles(matrices):
     assert "tile's number" in message(wrong, right, tile=TILE)
 
 
+def softmax(x, beyond):
+    """Row softmax as of a kernel whose block holds one more number than the row."""
+    padded = torch.cat([x, torch.full((len(x), 1), beyond)], dim=1)
+    return padded.double().softmax(dim=1)[:, :-1].float()
+
+
+def test_a_softmax_that_counts_what_lies_past_the_row_points_to_other(matrices):
+    x = matrices[0]
+    text = message(softmax(x, 0.0), softmax(x, -float("inf")), tile=(4, 64))
+    assert "other=" in text
+    assert "digits" not in text
+
+
+def test_numbers_past_the_largest_of_a_dtype_are_recognised(matrices):
+    right = matrices[2].half()
+    wrong = right.clone()
+    wrong[:, 3] = float("inf")
+    assert "largest float16" in message(wrong, right)
+
+
+@pytest.mark.parametrize(
+    "spoil", [lambda y: y * 2, lambda y: y.roll(1, 1), lambda y: y + torch.arange(40.0)[:, None] ** 2]
+)
+def test_a_cause_speaks_of_any_kernel(matrices, spoil):
+    text = message(spoil(matrices[2]), matrices[2], tile=TILE)
+    assert "Likely cause" in text
+    assert not any(word in text for word in ("along K", "product"))
+
+
 def test_a_short_accumulator_is_seen_at_a_large_k_and_not_at_a_small_one():
     generator = torch.Generator().manual_seed(2)
 

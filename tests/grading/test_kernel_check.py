@@ -50,6 +50,25 @@ def test_in_a_notebook_an_unmasked_store_is_found(names):
         check_kernel(found["copy_kernel"], {"TILE": 16}, [x], x, launch=found["launch_copy"])
 
 
+def test_a_result_that_changes_from_launch_to_launch_is_called_a_race(names):
+    found, x, launches = names(COPY), torch.arange(37.0), []
+
+    def launch(kernel, constants, out, x):
+        launches.append(None)
+        out.copy_(x * len(launches))
+
+    with pytest.raises(WrongAnswer, match="race"):
+        check_kernel(found["copy_kernel"], {"TILE": 16}, [x], x + 1, launch=launch)
+    assert len(launches) == 2
+
+
+def test_the_same_wrong_result_twice_is_no_race(names):
+    found, x = names(COPY), torch.arange(37.0)
+    with pytest.raises(WrongAnswer) as caught:
+        check_kernel(found["copy_kernel"], {"TILE": 16}, [x], x + 1, launch=found["launch_copy"])
+    assert "race" not in str(caught.value)
+
+
 def test_a_judge_passes_a_right_kernel(verdict):
     assert verdict(COPY, CHECK).name == "passed"
 

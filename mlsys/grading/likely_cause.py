@@ -1,0 +1,116 @@
+"""What usually causes an error of the shape that this one has.
+
+A shape is where the wrong elements lie and how they are wrong, never what the right ones are, so that a hidden test can
+say it too.
+"""
+
+from typing import TYPE_CHECKING
+
+from mlsys.grading.tolerances import errors_and_tolerance
+
+if TYPE_CHECKING:
+    import torch
+
+_SMALL_ERROR = 0.2
+"""Root mean square error, relative to that of the result, up to which digits are missing and not indices wrong."""
+_ENOUGH_COLUMNS = 4
+"""A line fits any two numbers of a row."""
+
+
+def likely_cause(
+    actual: "torch.Tensor",
+    expected: "torch.Tensor",
+    wrong: "torch.Tensor",
+    error: "torch.Tensor",
+    tile: tuple[int, int] | None,
+) -> str:
+    """The first of the usual causes whose trace is there; "" if none is.
+
+    Args:
+        actual: the result, of the shape and dtype of `expected`.
+        expected: the reference.
+        wrong: which elements are wrong; at least one is.
+        error: the absolute error of each element.
+        tile: rows and columns of one program's tile.
+    """
+    import torch
+
+    missing = actual.isnan() & ~expected.isnan()
+    matrix = actual.dim() == 2
+    if bool(missing.all()):
+        return (
+            "every element is NaN: nothing was written (check the grid and the store), or every program also loads "
+            "from outside its inputs (check the addresses and the masks, also along what is summed over)."
+        )
+    if bool(missing.any()) and bool((wrong == missing).all()):
+        return (
+            "these elements are NaN: never written (too few programs in the grid?), or computed from loads outside "
+            f"the input ({_missing_masks(missing, tile)})."
+        )
+    if matrix and actual.shape[0] == actual.shape[1] and _agrees(actual, expected.T.contiguous()):
+        return "this is the transpose of the right result: two strides or two indices are swapped in the store."
+    if matrix and tile is not None and _only_in_edge_tiles(wrong, tile):
+        return "only tiles at the edge are wrong: a mask of a load or of the store is missing or tests the wrong size."
+    if matrix and tile is not None and min(actual.shape) > 0 and not bool(wrong[: tile[0], : tile[1]].any()):
+        return "the first tile is right and others are not: check how the tile's number gives its rows and columns."
+    if bool((actual[wrong] == 0).all()):
+        return "the wrong elements are zero: nothing was added there; check the bounds of the loop and the masks."
+    if bool(actual[wrong].isinf().all()):
+        return (
+            f"the wrong elements are infinite: a step went past the largest {_dtype(actual)}. Compute in float32, and "
+            "subtract the maximum before tl.exp."
+        )
+    if matrix and actual.is_floating_point() and _is_line_by_row(actual, expected, wrong.any(dim=1)):
+        return (
+            "each wrong row is right but for one factor and one offset: its maximum or its sum is off. Do places past "
+            "the end of the row count? Give the load an `other=` that changes nothing: 0 in a sum, minus infinity in "
+            "a maximum."
+        )
+    scale = float(expected.double().square().mean().sqrt())
+    if scale > 0 and bool(torch.isfinite(error).all()) and float(error.square().mean().sqrt()) < _SMALL_ERROR * scale:
+        return (
+            "the errors are small and everywhere, as from too few digits: keep running sums in float32 for every "
+            'input dtype, and give tl.dot input_precision="ieee" (its default, tf32, keeps 10 bits).'
+        )
+    if matrix:
+        return (
+            "large errors: are rows and columns, or the two strides of an input, swapped? Does the pointer move by one "
+            "tile in each step of the loop? Do elements past the end count as nothing (`other=0` in a sum)?"
+        )
+    return ""
+
+
+def _missing_masks(missing: "torch.Tensor", tile: tuple[int, int] | None) -> str:
+    if tile is not None and missing.dim() == 2 and _only_in_edge_tiles(missing, tile):
+        return "only at the edge: a mask of the rows or of the columns"
+    return "a mask, also along what is summed over, or a wrong stride"
+
+
+def _agrees(actual: "torch.Tensor", expected: "torch.Tensor") -> bool:
+    error, allowed = errors_and_tolerance(actual, expected)
+    return bool((error <= allowed).all())
+
+
+def _only_in_edge_tiles(wrong: "torch.Tensor", tile: tuple[int, int]) -> bool:
+    """Whether all wrong elements lie in tiles that are cut off by the edge, and some other tile exists."""
+    rows, cols = (size - size % step for size, step in zip(wrong.shape, tile, strict=True))
+    return rows > 0 and cols > 0 and (rows, cols) != tuple(wrong.shape) and not bool(wrong[:rows, :cols].any())
+
+
+def _is_line_by_row(actual: "torch.Tensor", expected: "torch.Tensor", rows: "torch.Tensor") -> bool:
+    """Whether in each of these rows `actual = factor x expected + offset`, within the tolerance."""
+    x, y = expected[rows].double(), actual[rows].double()
+    if x.shape[1] < _ENOUGH_COLUMNS or not bool((x.isfinite() & y.isfinite()).all()):
+        return False
+    spread = x - x.mean(dim=1, keepdim=True)
+    variance = spread.square().sum(dim=1, keepdim=True)
+    if not bool((variance > 0).all()):
+        return False  # a constant row is on any line
+    factor = (spread * y).sum(dim=1, keepdim=True) / variance
+    fitted = y.mean(dim=1, keepdim=True) + factor * spread
+    _, allowed = errors_and_tolerance(actual, expected)
+    return bool(((y - fitted).abs() <= allowed[rows]).all()) and bool((factor > 0).all())
+
+
+def _dtype(tensor: "torch.Tensor") -> str:
+    return str(tensor.dtype).removeprefix("torch.")
