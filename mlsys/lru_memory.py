@@ -56,10 +56,10 @@ class LRUMemory:
     def _insert(self, key: tuple[object, ...], size: int, changed: bool) -> None:
         if size > self.capacity:
             raise InvalidValue(f"tile {key} has {size:,} bytes; the memory holds {self.capacity:,}: use smaller tiles")
-        while self._used + size > self.capacity:
+        self._used += size
+        while self._used > self.capacity:
             self._evict()
         self._tiles[key] = (size, changed)
-        self._used += size
 
     def _evict(self) -> None:
         key, (size, changed) = self._tiles.popitem(last=False)

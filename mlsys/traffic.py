@@ -11,7 +11,7 @@ what it spills.
 <Quantity(62.1, 'dimensionless')>
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import permutations, product
 from math import ceil, prod
@@ -148,11 +148,14 @@ def tiled_matmul(
         "k": min(k, positive_int("tile_k", tile_k)),
     }
     memory = LRUMemory(positive_int("memory_bytes", memory_bytes))
-    for step in _steps(extents, tiles, order):
-        (i, rows), (j, cols), (p, depth) = step["m"], step["n"], step["k"]
-        memory.read(("A", i, p), size * rows * depth)
-        memory.read(("B", p, j), size * depth * cols)
-        memory.accumulate(("C", i, j), size * rows * cols)
+    rows, cols, depths = (_lengths(extents[x], tiles[x]) for x in "mnk")
+    loops = {"m": range(len(rows)), "n": range(len(cols)), "k": range(len(depths))}
+    at_m, at_n, at_k = (order.index(x) for x in "mnk")
+    for step in product(*(loops[x] for x in order)):
+        i, j, p = step[at_m], step[at_n], step[at_k]
+        memory.read(("A", i, p), size * rows[i] * depths[p])
+        memory.read(("B", p, j), size * depths[p] * cols[j])
+        memory.accumulate(("C", i, j), size * rows[i] * cols[j])
     memory.flush()
     return _traffic(memory.bytes_read, memory.bytes_written, size * _elements(**tiles))
 
@@ -161,13 +164,13 @@ def _elements(m: int, n: int, k: int) -> int:
     return m * k + k * n + m * n
 
 
-def _steps(extents: Mapping[str, int], tiles: Mapping[str, int], order: str) -> Iterator[dict[str, tuple[int, int]]]:
-    """Steps of the loop nest: for each loop the index and the real size of its tile."""
-    loops = [
-        [(index, min(tiles[x], extents[x] - index * tiles[x])) for index in range(ceil(extents[x] / tiles[x]))]
-        for x in order
-    ]
-    return (dict(zip(order, step, strict=True)) for step in product(*loops))
+def _lengths(extent: int, tile: int) -> list[int]:
+    """The tiles' real sizes along one side.
+
+    >>> _lengths(10, 4)
+    [4, 4, 2]
+    """
+    return [min(tile, extent - start) for start in range(0, extent, tile)]
 
 
 def best_schedule(m: int, n: int, k: int, *, memory_bytes: int, dtype: str = "fp32") -> Schedule:

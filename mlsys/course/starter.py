@@ -6,10 +6,6 @@ with `#: ` are the starter, and everything else goes.
 
 import re
 
-from nbconvert.exporters.exporter import ResourcesDict
-from nbformat import NotebookNode
-from nbgrader.preprocessors import NbGraderPreprocessor
-
 _BEGIN, _END = "### BEGIN SOLUTION", "### END SOLUTION"
 _STARTER_LINE = re.compile(r"^(\s*)#:(?: (.*))?$")
 
@@ -57,14 +53,3 @@ def without_hidden_tests(source: str) -> str:
         elif not hidden:
             lines.append(line)
     return "\n".join(lines)
-
-
-class StarterCode(NbGraderPreprocessor):  # type: ignore[misc]
-    """Takes the place of nbgrader's ClearSolutions when an assignment is generated."""
-
-    def preprocess_cell(
-        self, cell: NotebookNode, resources: ResourcesDict, cell_index: int
-    ) -> tuple[NotebookNode, ResourcesDict]:
-        """Replace the solution regions of one cell."""
-        cell.source = starter(cell.source)
-        return cell, resources

@@ -5,6 +5,7 @@ The page stands on its own: it loads nothing from anywhere, and everything of th
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache, lru_cache
 from html import escape
 from importlib.resources import files
 from typing import Any
@@ -117,15 +118,21 @@ def _result(graded: NotebookNode, cells: list[NotebookNode]) -> QuestionResult:
 
 def render(page: Page) -> str:
     """The page as HTML."""
+    template, style = _template_and_style()
+    return template.render(page=page, style=style) + "\n"
+
+
+@cache
+def _template_and_style() -> tuple[jinja2.Template, str]:
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
     folder = files("mlsys.grading").joinpath("templates")
     template = environment.from_string(folder.joinpath("feedback.html.j2").read_text(encoding="utf-8"))
-    style = folder.joinpath("feedback.css").read_text(encoding="utf-8")
-    return template.render(page=page, style=style) + "\n"
+    return template, folder.joinpath("feedback.css").read_text(encoding="utf-8")
 
 
+@lru_cache(maxsize=200)  # a class shares its tests
 def _code(source: str) -> str:
     html: str = highlight(source, PythonLexer(), HtmlFormatter(nowrap=True))
     return f"<pre><code>{html}</code></pre>"

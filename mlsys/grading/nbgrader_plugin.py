@@ -24,7 +24,7 @@ from traitlets.config import Config
 
 from mlsys.course.digest import digest
 from mlsys.course.notebook import new_output
-from mlsys.course.starter import StarterCode
+from mlsys.course.starter import starter
 from mlsys.course.tree import CourseTree
 from mlsys.grading.feedback import FeedbackExporter
 from mlsys.grading.ingest import grade_id, is_answer
@@ -59,6 +59,7 @@ def configure(c: Config) -> None:
         steps.ComputeChecksums,
         steps.CheckCellMetadata,
     ]
+    c.Exporter.optimistic_validation = True  # once at the end instead of after each step
     c.Autograde.exporter_class = SubmissionExporter
     c.Autograde.sanitize_preprocessors = [
         Ingest,
@@ -75,7 +76,6 @@ def configure(c: Config) -> None:
         steps.AssignLatePenalties,
         SaveRecord,
         QuoteWrittenAnswers,
-        steps.CheckCellMetadata,
     ]
     c.GenerateFeedback.exporter_class = FeedbackExporter
     c.GenerateFeedback.preprocessors = [steps.GetGrades, GetMarks, steps.ClearHiddenTests]
@@ -84,6 +84,15 @@ def configure(c: Config) -> None:
 def course_tree() -> CourseTree:
     """The course that nbgrader works on: it changes into its folder before it converts anything."""
     return CourseTree(Path.cwd())
+
+
+class StarterCode(NbGraderPreprocessor):  # type: ignore[misc]
+    """Takes the place of nbgrader's ClearSolutions when an assignment is generated."""
+
+    def preprocess_cell(self, cell: NotebookNode, resources: ResourcesDict, cell_index: int) -> Processed:
+        """Replace the solution regions of one cell."""
+        cell.source = starter(cell.source)
+        return cell, resources
 
 
 class SubmissionExporter(NotebookExporter):

@@ -7,7 +7,6 @@ Every worker is a process of its own and judges one submission at a time, so tha
 lost with a worker or a sandbox is tried once more at the end, with nothing beside it: only the questions concerned.
 """
 
-import multiprocessing
 import signal
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -24,6 +23,7 @@ from mlsys.grading.reader import Refused, read_submission
 from mlsys.grading.records import QuestionRecord
 from mlsys.grading.runs import terms
 from mlsys.grading.submission import canonical_notebook
+from mlsys.grading.workers import worker
 
 MOST_S = 1800
 """Seconds after which a worker that still judges one submission is given up: questions have limits, this has none."""
@@ -91,7 +91,6 @@ def _in_workers(
 ) -> Iterator[tuple[_Task, Judged | None]]:
     """Every task with what its worker found, or None if that died or failed."""
     waiting = deque(tasks)
-    context = multiprocessing.get_context("spawn")  # a fork would take this process's threads and sandbox with it
     with ExitStack() as stack:
         processes: dict[int, ProcessPoolExecutor] = {}
         running: dict[Future[Judged], tuple[int, _Task]] = {}
@@ -100,8 +99,7 @@ def _in_workers(
             if not waiting:
                 return
             if index not in processes:
-                executor = ProcessPoolExecutor(1, mp_context=context, initializer=_take_index, initargs=(index,))
-                processes[index] = stack.enter_context(executor)
+                processes[index] = stack.enter_context(worker(index))
             task = waiting.popleft()
             running[processes[index].submit(_judge_one, task.student, task.only, *arguments)] = index, task
 
@@ -118,14 +116,6 @@ def _in_workers(
                     del processes[index]  # the next task starts another
                 give_next_task(index)
                 yield task, None if error else future.result()
-
-
-def _take_index(index: int) -> None:
-    from mlsys.grading import runner
-    from mlsys.grading.slot.linux import die_with_parent
-
-    die_with_parent()  # else a worker outlives a run that is killed
-    runner.slot_index = index
 
 
 def _judge_one(student: str, only: tuple[str, ...], root: str, lab: str, device: str, cpu_limit_s: int) -> Judged:

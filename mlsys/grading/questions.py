@@ -5,7 +5,6 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from nbformat import NotebookNode
-from nbgrader.utils import compute_checksum
 
 from mlsys.course.lab import Question
 from mlsys.course.tree import CourseTree
@@ -51,10 +50,10 @@ def judge_questions(
 
     def judged(question: Question) -> QuestionRecord:
         started = time.monotonic()
+        asked = next((other for other in lab.questions if other.name == question.name), question)
         if question.written:
-            verdict = _written_verdict(cells[question.graded.id])
+            verdict = _written_verdict(cells[question.graded.id], asked)
         else:
-            asked = next((other for other in lab.questions if other.name == question.name), question)
             for _ in range(tries):
                 verdict = grade_question(submission, asked, device, seed=terms.seed, limits=limits)
                 if not verdict.lost:
@@ -71,7 +70,7 @@ def judge_questions(
     return tuple(judged(question) for question in current.questions if not only or question.name in only)
 
 
-def _written_verdict(cell: NotebookNode) -> Verdict:
-    if cell.metadata["nbgrader"].get("checksum") == compute_checksum(cell):
+def _written_verdict(cell: NotebookNode, asked: Question) -> Verdict:
+    if cell.source.strip() == asked.graded.source.strip():
         return Verdict("not implemented", message="No answer was written.")
     return Verdict("needs review")

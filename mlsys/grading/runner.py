@@ -23,8 +23,8 @@ from mlsys.grading.gpu_turns import GpuTurns
 from mlsys.grading.judge import judge
 from mlsys.grading.session import Program
 from mlsys.grading.slot.limits import Limits
-from mlsys.grading.slot.slot import Slot
-from mlsys.grading.student_code import needed_statements, plain_python, read_added
+from mlsys.grading.slot.slot import WARM_UP, Slot
+from mlsys.grading.student_code import imported_modules, needed_statements, plain_python, read_added
 from mlsys.grading.verdicts import Verdict
 from mlsys.measure.device import torch_sees_gpu
 
@@ -71,7 +71,8 @@ def grade_question(
         UserError: torch or triton is missing, or the asked device, or the sandbox cannot be built here.
     """
     kind = check_device(device)
-    slot = _slot(kind == "gpu", limits if kind == "cpu" else on_gpu(limits))
+    preload = tuple(imported_modules(cell.source for cell in submission.lab.cells if cell.role == SETUP))
+    slot = _slot(kind == "gpu", limits if kind == "cpu" else on_gpu(limits), preload)
     where = "cuda" if kind == "gpu" else "cpu"
     tests = plain_python(question.graded.source)
     turns = GpuTurns()
@@ -145,9 +146,9 @@ def device_and_versions(device: str) -> dict[str, Any]:
 
 
 @cache
-def _slot(gpu: bool, limits: Limits) -> Slot:
-    """This process's slot for questions with these limits."""
-    slot = Slot(site(), limits, gpu=gpu, index=slot_index)
+def _slot(gpu: bool, limits: Limits, preload: tuple[str, ...]) -> Slot:
+    """This process's slot for questions with these limits; it imports once what each of them would."""
+    slot = Slot(site(), limits, gpu=gpu, index=slot_index, preload=(WARM_UP, *preload))
     slot.start()
     atexit.register(slot.stop)
     return slot

@@ -32,7 +32,7 @@ from mlsys.grading.slot.sandbox import (
 )
 
 _BOOT = "import sys; sys.path.insert(0, {!r}); from mlsys.grading.slot.warm_parent import main; main()"
-_WARM_UP = "mlsys.grading.slot.warm_up"
+WARM_UP = "mlsys.grading.slot.warm_up"
 _SET_PIPE_SIZE = 1031  # fcntl.F_SETPIPE_SZ, which not every Python has
 _READY = 0
 
@@ -61,7 +61,7 @@ class Slot:
         *,
         gpu: bool = False,
         index: int = 0,
-        preload: Sequence[str] = (_WARM_UP,),
+        preload: Sequence[str] = (WARM_UP,),
     ) -> None:
         self.limits = limits or Limits()
         self.starts = 0

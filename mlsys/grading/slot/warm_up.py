@@ -10,6 +10,9 @@ import torch
 import triton
 import triton.language as tl
 
+from mlsys.grading.slot.quick_interpreter import skip_unread_work
+from mlsys.hardware import Hardware
+
 torch.set_num_threads(1)
 
 
@@ -23,8 +26,8 @@ def warm_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):  # type: ignore[no-untype
     tl.store(y_ptr + offsets, tl.where(x > 0, tl.exp(x), x) + tl.max(total, axis=0), mask=inside)
 
 
-torch.testing.assert_close(
-    torch.ones(1), torch.ones(1)
-)  # students test with it; its first call imports 0.3 s of modules
+for chip in ("t4", "a100-80gb-sxm", "h100-sxm"):
+    Hardware.get(chip)  # labs ask for these; to read them takes 16 ms
 if os.environ.get("TRITON_INTERPRET") == "1":
+    skip_unread_work()
     warm_kernel[(2,)](torch.ones(300), torch.empty(300), 300, BLOCK=256)
