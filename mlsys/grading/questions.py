@@ -7,6 +7,7 @@ from dataclasses import replace
 from nbformat import NotebookNode
 
 from mlsys.course.lab import Question
+from mlsys.course.starter import starter
 from mlsys.course.tree import CourseTree
 from mlsys.grading.ingest import grade_id
 from mlsys.grading.records import QuestionRecord
@@ -71,6 +72,6 @@ def judge_questions(
 
 
 def _written_verdict(cell: NotebookNode, asked: Question) -> Verdict:
-    if cell.source.strip() == asked.graded.source.strip():
+    if cell.source.strip() == starter(asked.graded.source).strip():
         return Verdict("not implemented", message="No answer was written.")
     return Verdict("needs review")
