@@ -157,7 +157,7 @@ def _guard_allocations(buffers: list[_Guarded]) -> Any:
         def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             result = function(*args, **(kwargs or {}))
             name = getattr(function, "__name__", "")
-            if name not in _ALLOCATING or result.is_complex():
+            if name not in _ALLOCATING or result.is_complex() or result.is_meta:
                 return result
             what = f"result of torch.{name}, shape {tuple(result.shape)}"
             if name.startswith(("empty", "new_empty")):

@@ -155,11 +155,18 @@ def _imports(source: str) -> tuple[str, ...]:
 def imported_modules(sources: Iterable[str]) -> list[str]:
     r"""Modules of `mlsys` that cells of ours import, in their order.
 
-    >>> imported_modules(["import torch\nfrom mlsys import Hardware, ops", "import mlsys.viz"])
-    ['mlsys', 'mlsys.ops', 'mlsys.viz']
+    >>> imported_modules(["import torch\nfrom mlsys import Hardware, ops", "from mlsys.roofline import Roofline"])
+    ['mlsys', 'mlsys.ops', 'mlsys.roofline']
     """
     names = dict.fromkeys(name for source in sources for name in _imports(source))
-    return [name for name in names if name.split(".")[0] == "mlsys" and find_spec(name) is not None]
+    return [name for name in names if name.split(".")[0] == "mlsys" and _is_module(name)]
+
+
+def _is_module(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:  # a name inside a module
+        return False
 
 
 def needed_statements(added: list[AddedCell], answers: Iterable[str]) -> list[list[int]]:
