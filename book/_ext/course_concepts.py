@@ -43,8 +43,8 @@ class ConceptMap(SphinxDirective):
         image = nodes.image(uri=f"/{picture.relative_to(root)}", alt=described(concepts, titles(root, list(concepts))))
         caption = nodes.caption(
             "",
-            "An arrow leads from a chapter to one that builds on it; what that one needs as well, it needs too. "
-            "Chapters on one height do not need each other: take them in either order.",
+            "An arrow leads from a chapter to one that builds on it. A chapter needs all that lie on the way to it, "
+            "from the top. Chapters at the same height do not need each other: take them in any order.",
         )
         return [
             nodes.figure("", image, caption, ids=["fig-concept-map"], classes=["course-drawn"]),
@@ -158,7 +158,7 @@ def draw(concepts: Concepts, names: dict[str, str], target: Path) -> None:
     """Boxes in rows by depth, and an arrow from each chapter to those that need it."""
     level = depths(concepts)
     rows = [[name for name in concepts if level[name] == depth] for depth in range(max(level.values()) + 1)]
-    fig, ax, colors, plt = viz.setup_plot(figsize=(5.0, 0.4 + 1.15 * len(rows)))
+    fig, ax, colors, plt = viz.setup_plot(figsize=(4.0, 0.4 + 1.15 * len(rows)))
     places = {
         name: ((place + 0.5) / len(row), -depth) for depth, row in enumerate(rows) for place, name in enumerate(row)
     }
