@@ -1,6 +1,6 @@
 """Renew the pictures of the README from what `make course` built: `make screenshots`.
 
-With `--pages DIR` it takes every page of the site instead, whole, at the width of a desktop and of a phone, in light
+With `--pages DIR` it takes every page of the site instead, in pieces, at the width of a desktop and of a phone, in light
 and dark, to be looked at.
 """
 
@@ -31,6 +31,8 @@ PICTURES = {
 
 
 WIDTHS = {"desktop": 1280, "phone": 390}
+PIECE = 8000
+"""Height of one picture of a page: Chromium draws nothing below 16,384."""
 
 
 class QuietHandler(http.server.SimpleHTTPRequestHandler):
@@ -72,14 +74,18 @@ def take_pictures(browser: Any, address: str) -> None:
 
 
 def take_pages(browser: Any, address: str, folder: Path) -> None:
-    """Take every page whole, in both widths and both colour themes."""
+    """Take every page in both widths and both colour themes."""
     folder.mkdir(parents=True, exist_ok=True)
     for width, pixels in WIDTHS.items():
         for theme in ("light", "dark"):
             page = browser.new_page(viewport={"width": pixels, "height": 900}, color_scheme=theme)
             for path in sorted((ROOT / "_build" / "html" / "book").glob("*.html")):
                 page.goto(f"{address}/html/book/{path.name}", wait_until="networkidle")
-                page.screenshot(path=folder / f"{path.stem}-{width}-{theme}.png", full_page=True)
+                height = page.evaluate("document.documentElement.scrollHeight")
+                for number, top in enumerate(range(0, height, PIECE)):
+                    clip = {"x": 0, "y": top, "width": pixels, "height": min(PIECE, height - top)}
+                    name = f"{path.stem}-{width}-{theme}-{number}.png"
+                    page.screenshot(path=folder / name, full_page=True, clip=clip)
             page.close()
     print(folder)
 

@@ -88,7 +88,9 @@ def working_sets(limits: dict[str, float], dtypes: list[str], wanted: float) -> 
         ax.plot(tiles, kib_per_square * tiles**2, color=colors[color])
         ax.plot(powers, kib_per_square * powers**2, "o", color=colors[color])
         at = label_at[dtype]
-        ax.text(at, kib_per_square * at**2, f"{dtype} ", color=colors[color], ha="right", va="bottom", weight="bold")
+        ax.text(
+            at, kib_per_square * at**2, f"{dtype.upper()} ", color=colors[color], ha="right", va="bottom", weight="bold"
+        )
     need = 3 * bytes_per_element(dtypes[0]) / 1024 * wanted**2
     ax.plot(wanted, need, "D", color=colors["RedLine"], zorder=4)
     ax.text(wanted - 8, need, f"{wanted:.0f}", color=colors["RedLine"], ha="right", weight="bold")

@@ -20,6 +20,8 @@ with turns.beside_others():
                 print("alone", waiting, flush=True)
                 sys.stdin.readline()
             print("beside", flush=True)
+        else:
+            break
 """
 
 
@@ -77,7 +79,7 @@ def test_two_that_want_to_be_alone_do_not_wait_for_each_other_and_know_of_each_o
     first, second = grader(), grader()
     assert [first.says(), second.says()] == ["beside", "beside"]
     for one in (first, second):
-        one.tell("alone\ndone")
+        one.tell("alone\ndone\nend")  # who stays beside keeps the other waiting, if that asks only now
     # Whoever comes first sees whether the other has asked by then; in the end both have been alone.
     for one in (first, second):
         assert one.says() in ("alone 0", "alone 1")
