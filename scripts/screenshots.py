@@ -1,7 +1,7 @@
 """Renew the pictures of the README from what `make course` built: `make screenshots`.
 
-With `--pages DIR` it takes every page of the site instead, in pieces, at the width of a desktop and of a phone, in light
-and dark, to be looked at.
+With `--pages DIR` it takes every page of the site instead, in pieces, at the width of a desktop and of a phone, in
+light and dark, to be looked at.
 """
 
 import argparse
