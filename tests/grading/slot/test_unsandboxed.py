@@ -11,7 +11,7 @@ from sending import STUDENT, run
 
 from mlsys.grading.slot import Limits, QuestionOver, Slot
 
-LIMITS = Limits(sandboxed=False, cpu_s=1, wall_s=20, memory_bytes=600 * 2**20, arena_bytes=2**20, kill_s=60)
+LIMITS = Limits(sandboxed=False, cpu_s=2, wall_s=40, memory_bytes=200 * 2**20, arena_bytes=2**20, kill_s=60)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def test_what_one_question_writes_is_gone_in_the_next(bare_slot):
     [
         ("while True: pass", "timed out"),
         ("os._exit(3)", "exited"),
-        ("held = [b'x' * 2**20 for _ in range(700)]; time.sleep(15)", "out of memory"),
+        ("held = [b'x' * 2**20 for _ in range(300)]; time.sleep(30)", "out of memory"),
     ],
 )
 def test_limits_still_hold(bare_slot, source, kind):
