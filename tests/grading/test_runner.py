@@ -92,7 +92,7 @@ def test_each_ending_has_its_verdict(body: str, verdict: str, message: str) -> N
 def test_endless_work_is_stopped_at_its_limit(loop: str) -> None:
     started = time.monotonic()
     assert grade(f"def answer():\n    {loop}").name == "timed out"
-    assert time.monotonic() - started < 8
+    assert time.monotonic() - started < 60
 
 
 def test_questions_do_not_see_each_other() -> None:

@@ -79,17 +79,17 @@ def test_magics_go_and_line_numbers_stay(source: str, expected: str) -> None:
     ids=["path", "sum", "attributes", "calls", "signs", "null byte"],
 )
 def test_a_source_that_is_costly_to_parse_counts_as_no_python(source: str) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     assert not read_added(source).binds
     assert not used_names(source)
     assert not left_out(source)
     defined_names(source)
-    assert time.monotonic() - started < 2
+    assert time.process_time() - started < 2
 
 
 def test_a_chain_of_thousands_of_names_is_followed_in_linear_time() -> None:
     length = 1400
     cell = read_added("\n".join(f"a{number} = a{number + 1}" for number in range(length)))
-    started = time.monotonic()
+    started = time.process_time()
     assert needed_statements([cell], ["a0"]) == [list(range(length))]
-    assert time.monotonic() - started < 1
+    assert time.process_time() - started < 1

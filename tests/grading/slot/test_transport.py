@@ -300,7 +300,7 @@ def test_any_bytes_are_read_or_tampering(arena_bytes):
     "text", [b'"' + b'\\"' * 60_000, b'"\\' * 60_000, b"[" * 120_000, b'""' * 60_000, b'{"' * 60_000]
 )
 def test_no_header_takes_long_to_refuse(text):
-    started_s = time.monotonic()
+    started_s = time.process_time()
     with pytest.raises(Tampered):
         parse_json(text, Limits())
-    assert time.monotonic() - started_s < 0.5
+    assert time.process_time() - started_s < 0.5
