@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mlsys.grading.error_picture import ErrorPicture
 from mlsys.grading.likely_cause import likely_cause
-from mlsys.grading.tolerances import errors_and_tolerance
+from mlsys.grading.tolerances import dtype_name, errors_and_tolerance
 from mlsys.grading.verdicts import WrongAnswer
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def assert_close(
         swapped = " (rows and columns swapped?)" if tuple(actual.shape) == tuple(expected.shape[::-1]) else ""
         raise WrongAnswer(f"{what}: the shape is {tuple(actual.shape)}, not {tuple(expected.shape)}{swapped}")
     if actual.dtype != expected.dtype:
-        raise WrongAnswer(f"{what}: the dtype is {_name(actual)}, not {_name(expected)}")
+        raise WrongAnswer(f"{what}: the dtype is {dtype_name(actual)}, not {dtype_name(expected)}")
     if actual.device != expected.device:
         raise WrongAnswer(f"{what}: it is on {actual.device}, not on {expected.device}")
     error, allowed = errors_and_tolerance(actual, expected)
@@ -118,7 +118,3 @@ def _place(index: tuple[int, ...], tile: tuple[int, int] | None) -> str:
     if tile is None or len(index) != 2:
         return place
     return f"{place} (tile {index[0] // tile[0]}, {index[1] // tile[1]} of {tile[0]} x {tile[1]})"
-
-
-def _name(tensor: "torch.Tensor") -> str:
-    return str(tensor.dtype).removeprefix("torch.")

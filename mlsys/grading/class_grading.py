@@ -3,7 +3,6 @@
 A submission that cannot be graded is refused with its reason and listed like the others; no submission ends the batch.
 """
 
-import gc
 import os
 import time
 from collections.abc import Mapping
@@ -103,8 +102,6 @@ def grade_class(root: Path, tree: CourseTree, name: str, options: Options, conso
     """
     started_s = time.monotonic()
     path = find_lab(root, name)
-    workers.warm_up()
-    gc.freeze()  # what is imported stays: else collections that walk it take a tenth of the time
     with disk_faults(tree):
         tree.create()
         with one_at_a_time(tree):
@@ -171,6 +168,8 @@ def _open_work(tree: CourseTree, name: str, students: list[str], collected: Coll
     doubtful = [student for student in students if not is_done(student) or not was_sandboxed(student)]
     # Before the first submission: neither a missing package nor a missing sandbox is a student's fault.
     to_judge = [student for student in doubtful if student not in collected.refused]
+    if to_judge:
+        workers.warm_up()
     kind = runner.check_device(device) if to_judge else ""
     sandboxed = not to_judge or _sandbox_holds(options.unsafe_no_sandbox)
     open_ones = [student for student in doubtful if sandboxed or not is_done(student)]

@@ -14,6 +14,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mlsys.grading.proxy import Proxy
+from mlsys.grading.tolerances import dtype_name
 from mlsys.grading.verdicts import OutOfBounds
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ def _poison(count: int, like: "torch.Tensor") -> "torch.Tensor":
     integer = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[size]
     limit = 2 if like.dtype == torch.bool else 63
     bits = torch.randint(0, limit, (_BLOCK,), dtype=integer, device=like.device)
-    nan = _QUIET_NAN.get(size, {}).get(str(like.dtype).removeprefix("torch."))
+    nan = _QUIET_NAN.get(size, {}).get(dtype_name(like))
     block = bits if nan is None else bits + nan
     return block.repeat(-(-count // _BLOCK))[:count].view(like.dtype)
 

@@ -6,7 +6,7 @@ say it too.
 
 from typing import TYPE_CHECKING
 
-from mlsys.grading.tolerances import errors_and_tolerance
+from mlsys.grading.tolerances import dtype_name, errors_and_tolerance
 
 if TYPE_CHECKING:
     import torch
@@ -57,8 +57,8 @@ def likely_cause(
         return "the wrong elements are zero: nothing was added there; check the bounds of the loop and the masks."
     if bool(actual[wrong].isinf().all()):
         return (
-            f"the wrong elements are infinite: a step went past the largest {_dtype(actual)}. Compute in float32, and "
-            "subtract the maximum before tl.exp."
+            f"the wrong elements are infinite: a step went past the largest {dtype_name(actual)}. Compute in float32, "
+            "and subtract the maximum before tl.exp."
         )
     if matrix and actual.is_floating_point() and _is_line_by_row(actual, expected, wrong.any(dim=1)):
         return (
@@ -110,7 +110,3 @@ def _is_line_by_row(actual: "torch.Tensor", expected: "torch.Tensor", rows: "tor
     fitted = y.mean(dim=1, keepdim=True) + factor * spread
     _, allowed = errors_and_tolerance(actual, expected)
     return bool(((y - fitted).abs() <= allowed[rows]).all()) and bool((factor > 0).all())
-
-
-def _dtype(tensor: "torch.Tensor") -> str:
-    return str(tensor.dtype).removeprefix("torch.")

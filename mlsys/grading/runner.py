@@ -4,6 +4,7 @@ The student's code runs in a sandboxed slot, the tests in this process; see `mls
 one slot for all its questions, so call these functions from one thread.
 """
 
+import ast
 import atexit
 import platform
 import shutil
@@ -24,7 +25,7 @@ from mlsys.grading.judge import judge
 from mlsys.grading.session import Program
 from mlsys.grading.slot.limits import Limits
 from mlsys.grading.slot.slot import WARM_UP, Slot
-from mlsys.grading.student_code import imported_modules, needed_statements, plain_python, read_added
+from mlsys.grading.student_code import needed_statements, parse, plain_python, read_added
 from mlsys.grading.verdicts import Verdict
 from mlsys.measure.device import torch_sees_gpu
 
@@ -71,7 +72,7 @@ def grade_question(
         UserError: torch or triton is missing, or the asked device, or the sandbox cannot be built here.
     """
     kind = check_device(device)
-    preload = tuple(imported_modules(cell.source for cell in submission.lab.cells if cell.role == SETUP))
+    preload = imported_modules(tuple(cell.source for cell in submission.lab.cells if cell.role == SETUP))
     slot = _slot(kind == "gpu", limits if kind == "cpu" else on_gpu(limits), preload)
     where = "cuda" if kind == "gpu" else "cpu"
     tests = plain_python(question.graded.source)
@@ -143,6 +144,30 @@ def device_and_versions(device: str) -> dict[str, Any]:
     kind = check_device(device)
     versions = {"python": platform.python_version()} | {name: version(name) for name in ("torch", "triton")}
     return {"device": kind, "versions": versions}
+
+
+@cache
+def imported_modules(cells: tuple[str, ...]) -> tuple[str, ...]:
+    r"""Modules of `mlsys` that a lab's setup cells import, in their order.
+
+    >>> imported_modules(("import torch\nfrom mlsys import Hardware, ops", "from mlsys.roofline import Roofline"))
+    ('mlsys', 'mlsys.ops', 'mlsys.roofline')
+    """
+    names: list[str] = []
+    for cell in cells:
+        for node in ast.walk(parse(plain_python(cell))):
+            if isinstance(node, ast.Import):
+                names += [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return tuple(name for name in dict.fromkeys(names) if name.split(".")[0] == "mlsys" and _is_module(name))
+
+
+def _is_module(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:  # a name inside a module
+        return False
 
 
 @cache

@@ -20,6 +20,7 @@ from mlsys.grading.slot.arena import Tampered, Tensor
 from mlsys.grading.slot.ending import QuestionOver
 from mlsys.grading.slot.question import Question
 from mlsys.grading.slot.slot import Slot
+from mlsys.grading.tolerances import dtype_name
 from mlsys.grading.verdicts import GradingError, NeedsGpu, Suspicious
 from mlsys.grading.wire import decode, encode
 from mlsys.measure.timing import Pair
@@ -136,7 +137,7 @@ class Session:
         """Launch the student's kernel in the launcher, into an output like `like`, and return that."""
         arrays: list[Tensor] = []
         request = self._kernel_request(name, launch, constants, inputs, arrays)
-        request |= {"shape": list(like.shape), "dtype": str(like.dtype).removeprefix("torch.")}
+        request |= {"shape": list(like.shape), "dtype": dtype_name(like)}
         reply, results = self._ask_launcher(request, arrays)
         return decode(reply.get("value"), results, strided=False)
 

@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.util import find_spec
 
 _RUNS_BELOW = ("%%time", "%%timeit", "%%capture", "%%prun")
 _KEPT = (
@@ -139,34 +138,6 @@ def used_names(source: str) -> frozenset[str]:
 
     visit(table)
     return frozenset(found)
-
-
-@lru_cache(maxsize=100)
-def _imports(source: str) -> tuple[str, ...]:
-    names: list[str] = []
-    for node in ast.walk(parse(plain_python(source))):
-        if isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-    return tuple(names)
-
-
-def imported_modules(sources: Iterable[str]) -> list[str]:
-    r"""Modules of `mlsys` that cells of ours import, in their order.
-
-    >>> imported_modules(["import torch\nfrom mlsys import Hardware, ops", "from mlsys.roofline import Roofline"])
-    ['mlsys', 'mlsys.ops', 'mlsys.roofline']
-    """
-    names = dict.fromkeys(name for source in sources for name in _imports(source))
-    return [name for name in names if name.split(".")[0] == "mlsys" and _is_module(name)]
-
-
-def _is_module(name: str) -> bool:
-    try:
-        return find_spec(name) is not None
-    except ModuleNotFoundError:  # a name inside a module
-        return False
 
 
 def needed_statements(added: list[AddedCell], answers: Iterable[str]) -> list[list[int]]:

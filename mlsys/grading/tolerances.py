@@ -33,6 +33,11 @@ def relative_tolerance(dtype: str) -> float:
     raise UnknownName.of("dtype", dtype, RELATIVE)
 
 
+def dtype_name(tensor: "torch.Tensor") -> str:
+    """The tensor's dtype as `relative_tolerance` takes it, such as "float32"."""
+    return str(tensor.dtype).removeprefix("torch.")
+
+
 def errors_and_tolerance(actual: "torch.Tensor", expected: "torch.Tensor") -> tuple["torch.Tensor", "torch.Tensor"]:
     """Per element, in float64: the absolute error and what is allowed."""
     import torch
@@ -42,5 +47,5 @@ def errors_and_tolerance(actual: "torch.Tensor", expected: "torch.Tensor") -> tu
     rms = float(finite.square().mean().sqrt()) if finite.numel() else 0.0
     result = actual.double()
     error = torch.where(result == reference, 0.0, (result - reference).abs())  # an infinity must be the same one
-    allowed = relative_tolerance(str(expected.dtype).removeprefix("torch.")) * reference.abs().clamp(min=rms)
+    allowed = relative_tolerance(dtype_name(expected)) * reference.abs().clamp(min=rms)
     return error, torch.where(reference.isfinite(), allowed, 0.0)

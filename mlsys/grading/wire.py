@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlsys.grading.slot.arena import Tampered, Tensor
+from mlsys.grading.tolerances import dtype_name
 
 if TYPE_CHECKING:
     import torch
@@ -93,7 +94,7 @@ def _encode_tensor(value: "torch.Tensor", arrays: list[Tensor]) -> Any:
     if value.layout != torch.strided or value.is_complex() or value.is_quantized or value.is_meta:
         raise NotSendable(f"a tensor of {value.dtype}, {value.layout}, on device {value.device} cannot pass")
     plain = value.detach().as_subclass(torch.Tensor)
-    dtype = str(plain.dtype).removeprefix("torch.")
+    dtype = dtype_name(plain)
     strides = list(plain.stride())
     plain = plain.resolve_neg().cpu().contiguous()
     bits = plain.view(torch.uint16) if dtype == "bfloat16" else plain
@@ -108,7 +109,7 @@ def _decode_tensor(array: Tensor, dtype: str, strides: list[object], device: str
     flat = torch.from_numpy(array)
     if dtype == "bfloat16" and array.dtype == np.uint16:
         flat = flat.view(torch.bfloat16)
-    if str(flat.dtype).removeprefix("torch.") != dtype:
+    if dtype_name(flat) != dtype:
         raise Tampered(f"a tensor that says {dtype} and holds {flat.dtype}")
     flat = flat.to(device)
     steps = [step for step in strides if type(step) is int and step >= 0]

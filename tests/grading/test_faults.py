@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from alive import alive
 
 from mlsys.course.nbgrader_steps import open_gradebook
 from mlsys.course.tree import CourseTree
@@ -117,13 +118,6 @@ def workers_of(process: int) -> list[int]:
     return found
 
 
-def is_running(process: int) -> bool:
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
 @LONG
 def test_a_run_that_is_killed_again_and_again_ends_as_one_that_was_not(
     course: Course, undisturbed: dict[str, object]
@@ -143,7 +137,7 @@ def test_a_run_that_is_killed_again_and_again_ends_as_one_that_was_not(
         process.send_signal(signal.SIGKILL)
         process.wait()
         deadline_s = time.monotonic() + 60
-        while any(map(is_running, workers)):
+        while any(map(alive, workers)):
             assert time.monotonic() < deadline_s, "a worker outlives its run"
             time.sleep(0.05)
         secrets.add(json.loads((tree.root / "runs" / "adding.json").read_text())["secret"])

@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from alive import alive
 from conftest import make_site
 from sending import STUDENT, run
 
@@ -25,13 +26,6 @@ def bare_slot():
     finally:
         shutil.rmtree(site)
         del os.environ["MLSYS_TEST_SECRET"]
-
-
-def alive(process):
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 def test_files_of_the_machine_can_be_seen_and_nothing_is_root(bare_slot):
