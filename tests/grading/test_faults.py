@@ -107,15 +107,19 @@ def wait_for(condition: Callable[[], bool], process: "subprocess.Popen[bytes]") 
         time.sleep(0.005)
 
 
-def workers_of(process: int) -> list[int]:
-    found = []
+def descendants(process: int) -> list[int]:
+    """The server of workers, the workers, their sandboxes, and what runs in these."""
+    children: dict[int, list[int]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
-            if int(path.read_text().rpartition(")")[2].split()[1]) == process:
-                found.append(int(path.parent.name))
+            parent = int(path.read_text().rpartition(")")[2].split()[1])
         except (OSError, IndexError):
             continue
-    return found
+        children.setdefault(parent, []).append(int(path.parent.name))
+    found = [process]
+    for one in found:
+        found += children.get(one, [])
+    return found[1:]
 
 
 @LONG
@@ -133,12 +137,12 @@ def test_a_run_that_is_killed_again_and_again_ends_as_one_that_was_not(
     for moment in moments:
         process = course.start()
         wait_for(moment, process)
-        workers = workers_of(process.pid)
+        started = descendants(process.pid)
         process.send_signal(signal.SIGKILL)
         process.wait()
         deadline_s = time.monotonic() + 60
-        while any(map(alive, workers)):
-            assert time.monotonic() < deadline_s, "a worker outlives its run"
+        while any(map(alive, started)):
+            assert time.monotonic() < deadline_s, "something outlives its run"
             time.sleep(0.05)
         secrets.add(json.loads((tree.root / "runs" / "adding.json").read_text())["secret"])
         finished = {path: path.read_bytes() for path in records.glob("*.json") if '"state": ""' not in path.read_text()}
