@@ -26,8 +26,7 @@ def warm_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):  # type: ignore[no-untype
     tl.store(y_ptr + offsets, tl.where(x > 0, tl.exp(x), x) + tl.max(total, axis=0), mask=inside)
 
 
-for chip in ("t4", "a100-80gb-sxm", "h100-sxm"):
-    Hardware.get(chip)  # labs ask for these; to read them takes 16 ms
+Hardware.all()  # labs ask for chips, and to read the file of three takes 16 ms
 if os.environ.get("TRITON_INTERPRET") == "1":
     skip_unread_work()
     warm_kernel[(2,)](torch.ones(300), torch.empty(300), 300, BLOCK=256)
