@@ -37,21 +37,23 @@ class GpuTurns:
     def alone(self) -> Iterator[int]:
         """Inside `beside_others`: use the GPU alone, once the questions that run now have ended.
 
-        Yields how many others wait for the same: their processes do nothing, but hold memory of the GPU.
+        Yields how many others wait for that, or to go on after it: their processes do nothing, but hold memory of the
+        GPU.
         """
-        mark = f"waits-{os.getpid()}"
-        with self._file(mark) as waiting, self._file("queue") as queue:
+        mark = self._folder / f"waits-{os.getpid()}"
+        with self._file(mark.name) as waiting:
             fcntl.flock(waiting, fcntl.LOCK_EX)
             # A turn held while waiting for all others to end theirs would let two that ask wait for each other.
             fcntl.flock(self._in_use, fcntl.LOCK_UN)
-            fcntl.flock(queue, fcntl.LOCK_EX)
-            fcntl.flock(self._in_use, fcntl.LOCK_EX)
-            (self._folder / mark).unlink()
-        try:
-            yield sum(self._is_locked(path.name) for path in self._folder.glob("waits-*"))
-        finally:
-            fcntl.flock(self._in_use, fcntl.LOCK_UN)
-            self._wait_for_turn()
+            with self._file("queue") as queue:
+                fcntl.flock(queue, fcntl.LOCK_EX)
+                fcntl.flock(self._in_use, fcntl.LOCK_EX)
+            try:
+                yield sum(self._is_locked(path.name) for path in self._folder.glob("waits-*") if path != mark)
+            finally:
+                fcntl.flock(self._in_use, fcntl.LOCK_UN)
+                self._wait_for_turn()
+                mark.unlink()
 
     def _wait_for_turn(self) -> None:
         with self._file("queue") as queue:

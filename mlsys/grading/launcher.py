@@ -32,6 +32,7 @@ def serve(channel: Channel) -> None:
                     setup, reply = trusted_names(header["setup"]), {}
                 elif "race" in header:
                     reply = race(setup, header, arrays)
+                    release_gpu_memory()
                 else:
                     reply = {"value": encode(launch(setup, header, arrays), results)}
             except Exception as error:
@@ -65,6 +66,13 @@ def launch(setup: dict[str, Any], header: dict[str, Any], arrays: list[Tensor]) 
     kernel = kernel_of(header["kernel"], header["name"])
     dtype = getattr(torch, header["dtype"])
     return launch_guarded(kernel, header["constants"], inputs, tuple(header["shape"]), dtype, setup[header["launch"]])
+
+
+def release_gpu_memory() -> None:
+    """Give back what torch keeps for later: this process may wait for its turn while another looks who uses the GPU."""
+    import torch
+
+    torch.cuda.empty_cache()
 
 
 def race(setup: dict[str, Any], header: dict[str, Any], arrays: list[Tensor]) -> dict[str, Any]:

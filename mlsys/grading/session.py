@@ -1,6 +1,6 @@
 """One question in front of the judge: the student's process, the launcher, and what tests may ask of both.
 
-The two take turns in one slot; each is started afresh when it is needed again.
+Both run side by side in one slot, neither seeing the other; but the student's process ends before anything is timed.
 """
 
 import inspect
@@ -87,14 +87,12 @@ class Session:
         self._slot = slot
         # For all processes of the question together, from the first one on: the judge's own imports take no time of it.
         self._deadline_s: float | None = None
-        self._open: Question | None = None
-        self._entry = ""
+        self._processes: dict[str, Question] = {}
 
     def close(self) -> None:
         """End whatever runs."""
-        if self._open:
-            self._open.close()
-            self._open = None
+        for entry in list(self._processes):
+            self._end(entry)
 
     def run(self) -> None:
         """Run the student's cells, unless they have run already.
@@ -102,7 +100,7 @@ class Session:
         Raises:
             StudentFailed: they fail.
         """
-        if self._open is None or self._entry != STUDENT:
+        if STUDENT not in self._processes:
             self._start(STUDENT, {"run": self.program.cells, "noop": False, "device": self.device})
 
     def value(self, name: str) -> Any:
@@ -112,7 +110,7 @@ class Session:
             StudentFailed: the cells do not bind the name, or to something that cannot pass.
         """
         self.run()
-        reply, arrays = self._ask({"get": name})
+        reply, arrays = self._ask(STUDENT, {"get": name})
         return FUNCTION if reply.get("kind") == "function" else decode(reply.get("value"), arrays, strided=False)
 
     def call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], guarded: bool) -> Any:
@@ -129,7 +127,7 @@ class Session:
         try:
             return self._call(name, args, kwargs, guarded=True)
         finally:
-            self.close()
+            self._end(STUDENT)
 
     def launch(
         self, name: str, launch: Callable[..., object], constants: Mapping[str, int], like: Any, inputs: Sequence[Any]
@@ -170,6 +168,7 @@ class Session:
                 other = {"kernel": source.text, "name": source.name}
                 request["reference"] = [other, dict(reference[1](shape, dtype))]
             self._ask_launcher(request | {"race": "prepare"}, arrays)
+            self._end(STUDENT)
             with self._alone_on_gpu() as waiting:
                 about, _ = self._ask_launcher(request | {"race": "run", "waiting": waiting}, arrays)
             pairs[shape] = Pair(**about["pair"])
@@ -186,8 +185,8 @@ class Session:
             waited_s = time.monotonic() - asked_s
             if self._deadline_s is not None:  # else nothing runs yet
                 self._deadline_s += waited_s
-            if self._open:
-                self._open.allow(waited_s)
+            for process in self._processes.values():
+                process.allow(waited_s)
             yield waiting
 
     def _kernel_request(
@@ -203,34 +202,41 @@ class Session:
         return {**about, "constants": dict(constants), "inputs": encode(tuple(inputs), arrays)}
 
     def _ask_launcher(self, request: dict[str, Any], arrays: Sequence[Tensor]) -> tuple[dict[str, Any], list[Tensor]]:
-        if self._open is None or self._entry != LAUNCHER:
+        if LAUNCHER not in self._processes:
             self._start(LAUNCHER, {"setup": self.program.setup})
-        return self._ask(request, arrays)
+        return self._ask(LAUNCHER, request, arrays)
 
     def _call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], guarded: bool) -> Any:
         arrays: list[Tensor] = []
         encoded = {"args": encode(args, arrays), "kwargs": encode(kwargs, arrays)}
-        reply, results = self._ask({"call": name, "guarded": guarded, **encoded}, arrays)
+        reply, results = self._ask(STUDENT, {"call": name, "guarded": guarded, **encoded}, arrays)
         return decode(reply.get("value"), results, strided=False)
 
     def _start(self, entry: str, header: dict[str, Any]) -> None:
-        self.close()
-        self._open, self._entry = self._slot.open(entry), entry
+        self._end(entry)
+        self._processes[entry] = self._slot.open(entry)
         if self._deadline_s is None:
             self._deadline_s = time.monotonic() + self._slot.limits.wall_s
-        self._ask(header)
+        self._ask(entry, header)
 
-    def _ask(self, header: dict[str, Any], arrays: Sequence[Tensor] = ()) -> tuple[dict[str, Any], list[Tensor]]:
-        assert self._open is not None
+    def _end(self, entry: str) -> None:
+        if process := self._processes.pop(entry, None):
+            process.close()
+
+    def _ask(
+        self, entry: str, header: dict[str, Any], arrays: Sequence[Tensor] = ()
+    ) -> tuple[dict[str, Any], list[Tensor]]:
         assert self._deadline_s is not None
         try:
-            message = self._open.request(header, arrays, timeout_s=max(0.0, self._deadline_s - time.monotonic()))
+            message = self._processes[entry].request(
+                header, arrays, timeout_s=max(0.0, self._deadline_s - time.monotonic())
+            )
         except Tampered as error:
             raise Suspicious(f"The process answered as no honest one does: {error}.") from None
         except QuestionOver as error:
             raise _ended(error, self._slot) from None
         if "error" in message.header:
-            _raise(message.header["error"], own_words=self._entry == STUDENT)
+            _raise(message.header["error"], own_words=entry == STUDENT)
         return message.header, message.tensors
 
 

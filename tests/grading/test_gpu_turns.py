@@ -1,7 +1,9 @@
 """The lock that grading processes share: each case runs in processes of its own, as graders are."""
 
+import fcntl
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -84,6 +86,33 @@ def test_two_that_want_to_be_alone_do_not_wait_for_each_other_and_know_of_each_o
     for one in (first, second):
         assert one.says() in ("alone 0", "alone 1")
         assert one.says() == "beside"
+
+
+def test_who_waits_to_go_on_after_a_timing_is_known_to_the_next(grader, tmp_path):
+    first, second = grader(), grader()
+    assert [first.says(), second.says()] == ["beside", "beside"]
+    queue = tmp_path / "turns" / "queue"
+    first.tell("alone")
+    wait_until_locked(queue)  # by the first, which waits for the second
+    second.tell("alone")
+    assert first.says() in ("alone 0", "alone 1")
+    wait_until_locked(queue)  # by the second, which is next
+    first.tell("done")
+    assert second.says() == "alone 1"
+    second.tell("done")
+    assert [first.says(), second.says()] == ["beside", "beside"]
+
+
+def wait_until_locked(path):
+    with path.open() as file:
+        for _ in range(1000):
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return
+            fcntl.flock(file, fcntl.LOCK_UN)
+            time.sleep(0.01)
+    raise AssertionError(f"nobody locks {path}")
 
 
 def test_a_dead_process_holds_nothing(grader):

@@ -32,6 +32,15 @@ def test_every_row_is_measured_and_agrees_with_pytorch(monkeypatch):
         assert ("eager torch" in row.peers) == (row.name != "fused layernorm backward")
 
 
+def test_softmax_has_sixteen_numbers_per_thread_and_no_small_programs():
+    config = runpy.run_path(str(ROOT / "labs/fusion/bench.py"))["softmax_config"]
+    assert config(1024) == {"ROWS": 2, "BLOCK": 1024, "num_warps": 4}
+    assert config(8192) == {"ROWS": 1, "BLOCK": 8192, "num_warps": 16}
+    assert config(5000) == config(8192)
+    assert config(3) == {"ROWS": 128, "BLOCK": 16, "num_warps": 4}
+    assert config(16384)["num_warps"] == config(30000)["num_warps"] == 32
+
+
 def test_the_backward_pass_has_two_programs_per_multiprocessor():
     config = runpy.run_path(str(ROOT / "labs/fusion/bench.py"))["backward_config"]
     assert config(4096, 132) == {"PROGRAMS": 264, "BLOCK": 4096, "STAGES": 3, "num_warps": 8}

@@ -1,4 +1,4 @@
-"""The judge's side of a slot: one sandbox with a warm parent, in which one question runs at a time."""
+"""The judge's side of a slot: one sandbox with a warm parent, in which questions run."""
 
 import contextlib
 import fcntl
@@ -36,9 +36,12 @@ WARM_UP = "mlsys.grading.slot.warm_up"
 _SET_PIPE_SIZE = 1031  # fcntl.F_SETPIPE_SZ, which not every Python has
 _READY = 0
 
+SIDE_BY_SIDE = 2
+"""Questions that may run at once: a student's code, and the launcher of that student's kernels."""
+
 
 class Slot:
-    """A place where student code runs: one question at a time, each in a process and namespaces of its own.
+    """A place where student code runs: each question in a process and namespaces of its own.
 
     Use a slot in the thread that made it: the sandbox ends with that thread.
 
@@ -81,7 +84,7 @@ class Slot:
         self._process: subprocess.Popen[bytes] | None = None
         self._control: Control | None = None
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - what bubblewrap and the warm parent complain about
-        self._question: Question | None = None
+        self._questions: list[Question] = []
         self._number = _READY
 
     def start(self) -> Control:
@@ -122,18 +125,21 @@ class Slot:
                 module, so it must hold no student code.
 
         Raises:
-            ValueError: another question is open here, or the module cannot be imported.
+            ValueError: `SIDE_BY_SIDE` questions are open here, or the module cannot be imported.
             SandboxError: the sandbox cannot be built, or ends at once.
         """
-        if self._question and not self._question.ended:
-            raise ValueError("a question is open in this slot: close it first")
+        self._questions = [question for question in self._questions if not question.ended]
+        if len(self._questions) >= SIDE_BY_SIDE:
+            raise ValueError(f"{len(self._questions)} questions are open in this slot: close one first")
         for _ in range(2):
             control = self._control or self.start()
             try:
-                self._question = self._open(entry, control)
-                return self._question
+                question = self._open(entry, control)
             except ParentLost:
                 self.stop()
+            else:
+                self._questions.append(question)
+                return question
         raise SandboxError(f"the sandbox ended when {entry} was opened: {explain(self._complaint())}")
 
     def stop(self) -> None:
@@ -155,8 +161,8 @@ class Slot:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._question:
-            self._question.close()
+        for question in self._questions:
+            question.close()
         self.stop()
         self._log.close()
 
@@ -183,28 +189,29 @@ class Slot:
             if "refused" in answer:
                 raise ValueError(f"{entry} cannot be opened: {answer['why']}")
             ends = Ends(connection, arena, output, ours.pop_all())
-        return Question(ends, self.limits, partial(self._wait_for_end, number), partial(self._kill, number))
+        wait_for_end, kill = partial(self._wait_for_end, control, number), partial(self._kill, control, number)
+        return Question(ends, self.limits, wait_for_end, kill)
 
-    def _wait_for_end(self, number: int, timeout_s: float) -> Report | None:
-        if self._control is None:
+    def _wait_for_end(self, control: Control, number: int, timeout_s: float) -> Report | None:
+        if self._control is not control:  # its sandbox has ended
             return LOST
         try:
-            message = self._control.hear({"ended"}, number, timeout_s)
+            message = control.hear({"ended"}, number, timeout_s)
         except ParentLost:
             self.stop()
             return LOST
         return Report(**message["report"]) if message else None
 
-    def _kill(self, number: int) -> Report:
+    def _kill(self, control: Control, number: int) -> Report:
         """Kill the question, or the whole slot if that is not confirmed in time."""
-        if self._control is None:
+        if self._control is not control:
             return LOST
         try:
-            self._control.tell({"kill": number})
+            control.tell({"kill": number})
         except ParentLost:
             self.stop()
             return LOST
-        report = self._wait_for_end(number, self.limits.kill_s)
+        report = self._wait_for_end(control, number, self.limits.kill_s)
         if report is None:
             self.stop()
         return report or LOST

@@ -9,7 +9,7 @@ _SECONDS_PER_TICK = 1 / os.sysconf("SC_CLK_TCK")
 _PAGE_TABLES = "VmPTE:"  # reading far apart from a huge mapping takes nothing else
 _RESIDENT = ("RssAnon:", "RssShmem:")
 _SHARE_OF_RESIDENT = ("Pss_Anon:", "Pss_Shmem:")
-_STATE, _SESSION, _USER_TICKS, _SYSTEM_TICKS = 0, 3, 11, 12  # in /proc/PID/stat after the name
+_STATE, _PARENT, _SESSION, _USER_TICKS, _SYSTEM_TICKS = 0, 1, 3, 11, 12  # in /proc/PID/stat after the name
 _ENDED = ("Z", "X")
 
 
@@ -25,7 +25,7 @@ def usage(processes: list[Path]) -> Usage:
     """Of these processes so far; for those killed with their namespace, the kernel keeps no sum."""
     ticks = 0
     for process in processes:
-        fields = _read(process / "stat").rpartition(")")[2].split()
+        fields = _fields(process)
         ticks += sum(int(field) for field in fields[_USER_TICKS : _SYSTEM_TICKS + 1])
     peak = max((_sum_bytes(process / "status", ("VmHWM:",)) for process in processes), default=0)
     return Usage(ticks * _SECONDS_PER_TICK, peak)
@@ -42,19 +42,41 @@ def memory_bytes(processes: list[Path], limit_bytes: int) -> int:
     return bound if bound <= limit_bytes else sum(map(_exact_bytes, processes))
 
 
-def other_processes(known: set[int]) -> list[Path]:
-    """The folders in /proc of all processes but those known."""
-    return [path for path in _PROC.iterdir() if path.name.isdecimal() and int(path.name) not in known]
+def processes_below(ancestor: int) -> list[Path]:
+    """The folders in /proc of the descendants of a process.
+
+    The first process of a PID namespace has all others of it below itself: it adopts those whose parent has ended.
+    """
+    children: dict[str, list[Path]] = {}
+    for path in _all_processes():
+        if fields := _fields(path):
+            children.setdefault(fields[_PARENT], []).append(path)
+    found: list[Path] = []
+    waiting = [str(ancestor)]
+    while waiting:
+        below = children.get(waiting.pop(), [])
+        found += below
+        waiting += [path.name for path in below]
+    return found
 
 
 def processes_of_session(leader: int) -> list[Path]:
     """The folders in /proc of the processes of one session that still run, its first one left out."""
-    return [path for path in other_processes({leader}) if _runs_in_session(path, str(leader))]
+    return [path for path in _all_processes() if path.name != str(leader) and _runs_in_session(path, str(leader))]
+
+
+def _all_processes() -> list[Path]:
+    return [path for path in _PROC.iterdir() if path.name.isdecimal()]
 
 
 def _runs_in_session(process: Path, leader: str) -> bool:
-    fields = _read(process / "stat").rpartition(")")[2].split()
+    fields = _fields(process)
     return bool(fields) and fields[_SESSION] == leader and fields[_STATE] not in _ENDED
+
+
+def _fields(process: Path) -> list[str]:
+    """What /proc/PID/stat says after the process's name; nothing if it has ended."""
+    return _read(process / "stat").rpartition(")")[2].split()
 
 
 def _exact_bytes(process: Path) -> int:

@@ -24,16 +24,15 @@ from mlsys.grading.slot.ending import Report
 from mlsys.grading.slot.inside import STATUS, Descriptors, Setup, run_first_process
 from mlsys.grading.slot.limits import Limits
 from mlsys.grading.slot.seccomp import build_filter
-from mlsys.grading.slot.usage import Usage, memory_bytes, other_processes, processes_of_session, usage
+from mlsys.grading.slot.usage import Usage, memory_bytes, processes_below, processes_of_session, usage
 
 _NAMESPACES = linux.NEW_PIDS | linux.NEW_MOUNTS | linux.NEW_IPC
 _COMMAND_BYTES = 64 * 1024
-_BUBBLEWRAP = 1  # its process id in here
 
 
 @dataclass
 class Running:
-    """The question that runs now: its number, its first process, and where that reports."""
+    """A question that runs: its number, its first process, and where that reports."""
 
     number: int
     process: int
@@ -45,26 +44,27 @@ class Running:
 
 
 class WarmParent:
-    """Opens one question after the other for the judge."""
+    """Opens questions for the judge; several may run side by side."""
 
     def __init__(self, judge: socket.socket, limits: Limits, gpu: bool) -> None:
         self._judge = judge
         self._limits = limits
         self._gpu = gpu
         self._filter = build_filter(gpu)
-        self._running: Running | None = None
+        self._running: dict[int, Running] = {}
 
     def serve(self) -> None:
         """Follow commands until the judge closes the socket; what still runs then ends with the sandbox."""
         self._tell({"ready": 0})
         while True:
-            question = self._running
-            watched = [self._judge.fileno(), *([question.handle] if question else [])]
-            ready, _, _ = select.select(watched, [], [], self._limits.watch_s if question else None)
-            if question and question.handle in ready:
-                self._report_end(question)
-            elif question:
-                self._watch_memory(question)
+            running = list(self._running.values())
+            watched = [self._judge.fileno(), *(question.handle for question in running)]
+            ready, _, _ = select.select(watched, [], [], self._limits.watch_s if running else None)
+            for question in running:
+                if question.handle in ready:
+                    self._report_end(question)
+                else:
+                    self._watch_memory(question)
             if self._judge.fileno() in ready and not self._follow_command():
                 return
 
@@ -75,8 +75,8 @@ class WarmParent:
         command = json.loads(text)
         if "open" in command:
             self._open(command["open"], command["entry"], descriptors)
-        elif self._running and self._running.number == command["kill"]:
-            self._kill(self._running)
+        elif question := self._running.get(command["kill"]):
+            self._kill(question)
         return True
 
     def _open(self, number: int, entry: str, descriptors: list[int]) -> None:
@@ -95,12 +95,14 @@ class WarmParent:
         if threads != 1:
             raise RuntimeError(f"{threads} threads at a fork: the child would wait for their locks for ever")
         status, status_end = os.pipe()
-        process = linux.fork_into_namespaces(_NAMESPACES) if self._limits.sandboxed else _fork_into_empty_folder()
+        if not self._limits.sandboxed and not self._running:
+            _empty_folder(Path(os.environ["TMPDIR"]))
+        process = linux.fork_into_namespaces(_NAMESPACES) if self._limits.sandboxed else os.fork()
         if process == 0:
             connection, arena, output = descriptors
             run_first_process(setup, Descriptors(connection, arena, output, status_end))
         os.close(status_end)
-        self._running = Running(number, process, os.pidfd_open(process), status, time.monotonic())
+        self._running[number] = Running(number, process, os.pidfd_open(process), status, time.monotonic())
 
     def _watch_memory(self, question: Running) -> None:
         limit_bytes = self._limits.memory_bytes
@@ -115,7 +117,7 @@ class WarmParent:
     def _processes(self, question: Running) -> list[Path]:
         if not self._limits.sandboxed:
             return processes_of_session(question.process)
-        return other_processes({_BUBBLEWRAP, os.getpid(), question.process})
+        return processes_below(question.process)
 
     def _report_end(self, question: Running) -> None:
         if not self._limits.sandboxed:
@@ -125,7 +127,7 @@ class WarmParent:
         status = os.read(question.status, STATUS.size)
         os.close(question.status)
         os.close(question.handle)
-        self._running = None
+        del self._running[question.number]
         report = Report(
             wait_status=STATUS.unpack(status)[0] if status else None,
             over_memory=question.over_memory,
@@ -148,14 +150,12 @@ class WarmParent:
         self._judge.send(json.dumps(message).encode())
 
 
-def _fork_into_empty_folder() -> int:
-    """Fork without a sandbox; what the question before left in the scratch folder goes."""
-    for path in Path(os.environ["TMPDIR"]).iterdir():
+def _empty_folder(folder: Path) -> None:
+    for path in folder.iterdir():
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink()
-    return os.fork()
 
 
 def main() -> None:

@@ -82,13 +82,18 @@ class Setting:
         ceiling = self.ceilings.bandwidth(mix).m_as("GB/s")
         return self.row(name, variant, shape, dtype, work=moved / 1e9, ceiling=ceiling, rate_unit="GB/s", **how)
 
-    def peers(self, call: Work, others: Mapping[str, Work]) -> dict[str, Work]:
-        """Those of `others` that run here and agree with `call`; the rest is named with its reason, and left out."""
-        expected = call()[:CHECKED_ROWS]
+    def peers(
+        self, call: Work, others: Mapping[str, Work], result: Callable[[Any], torch.Tensor] = lambda made: made
+    ) -> dict[str, Work]:
+        """Those of `others` that run here and agree with `call`; the rest is named with its reason, and left out.
+
+        `result` takes the matrix that is compared from what the work returns.
+        """
+        expected = result(call())[:CHECKED_ROWS]
         found = {}
         for name, other in others.items():
             try:
-                assert_close(other()[:CHECKED_ROWS], expected, what=name)
+                assert_close(result(other())[:CHECKED_ROWS], expected, what=name)
             except Exception as error:
                 # Any failure of a peer, in its compiler say, is a reason to go without it.
                 print(f"  without {name}: {type(error).__name__}: {str(error).strip().splitlines()[0]}", flush=True)

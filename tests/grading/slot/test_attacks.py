@@ -133,6 +133,17 @@ time.sleep(100)
     assert over(question, source).kind == "out of memory"
 
 
+def test_the_memory_of_one_question_is_not_counted_for_the_other(slot):
+    hold = "held = [bytearray(os.urandom(1)) * 10_000_000 for _ in range(10)]"
+    in_three_children = f"for _ in range(3):\n  if os.fork() == 0:\n    {hold}\n    time.sleep(100)\n"
+    with slot.open(STUDENT) as one, slot.open(STUDENT) as other:
+        for question in (one, other):  # 300 MB each is less than the limit, 600 MB together with the rest is more
+            run(question, hold + "\n" + in_three_children)
+        time.sleep(0.5)
+        assert over(one, in_three_children + "time.sleep(100)").kind == "out of memory"
+        assert run(other, "result = len(held)") == 10
+
+
 def test_many_processes_that_share_memory_are_not_taken_for_a_bomb(question):
     source = """
 for _ in range(12):

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from sending import STUDENT, run, work_honestly
+from sending import STUDENT, fail, run, work_honestly
 
 from mlsys.grading.slot import Limits, QuestionOver, SandboxError, Slot, sandbox
 
@@ -137,10 +137,56 @@ def test_a_killed_judge_leaves_no_process(site, tmp_path):
     wait_until(lambda: not any(Path(f"/proc/{process}").exists() for process in processes))
 
 
-def test_one_question_at_a_time(light_slot):
-    with light_slot.open(STUDENT), pytest.raises(ValueError, match="close it first"):
-        light_slot.open(STUDENT)
+def test_two_questions_run_side_by_side_and_see_nothing_of_each_other(light_slot):
+    look = "result = [sorted(os.listdir('/proc'))[:3], os.listdir('/scratch')]"
+    with light_slot.open(STUDENT) as one, light_slot.open(STUDENT) as other:
+        run(one, "open('/scratch/mine', 'w').write('x')")
+        alone = run(one, look)
+        assert alone[1] == ["mine"]
+        processes, files = run(other, look)
+        assert (processes, files) == (alone[0], [])
+        assert fail(other, "os.kill(3, 9)") == "ProcessLookupError"
+        with pytest.raises(ValueError, match="close one first"):
+            light_slot.open(STUDENT)
+    assert {one.close().kind, other.close().kind} == {"exited"}
     work_honestly(light_slot)
+
+
+@pytest.mark.parametrize(
+    ("source", "kind"),
+    [("os._exit(3)", "exited"), ("os.abort()", "crashed"), ("while True: pass", "timed out")],
+    ids=["leaves", "crashes", "does not answer"],
+)
+def test_the_end_of_one_question_is_not_that_of_the_other(light_slot, source, kind):
+    with light_slot.open(STUDENT) as first, light_slot.open(STUDENT) as second:
+        for question in (first, second):
+            run(question, "here = 7")
+        with pytest.raises(QuestionOver) as error:
+            first.request({"source": source}, timeout_s=0.3)
+        assert error.value.ending.kind == kind
+        assert run(second, "result = here") == 7
+    assert light_slot.starts == 1
+
+
+def test_both_ends_are_told_in_whatever_order_they_are_asked_for(light_slot):
+    first, second = light_slot.open(STUDENT), light_slot.open(STUDENT)
+    for question, status in ((first, 5), (second, 6)):
+        question.request({"source": f"import threading; threading.Timer(0.1, os._exit, [{status}]).start()"})
+    time.sleep(0.3)
+    assert (second.close().exit_status, first.close().exit_status) == (6, 5)
+
+
+def test_two_questions_are_lost_with_their_slot_and_a_later_one_is_not(light_slot):
+    first, second = light_slot.open(STUDENT), light_slot.open(STUDENT)
+    os.kill(warm_parent(light_slot), signal.SIGKILL)
+    with pytest.raises(QuestionOver) as error:
+        run(first, "time.sleep(10)")
+    assert error.value.ending.kind == "lost"
+    third = light_slot.open(STUDENT)
+    assert second.close().kind == "lost"
+    assert run(third, "result = 1") == 1
+    assert third.close().kind == "exited"
+    assert light_slot.starts == 2
 
 
 def test_an_entry_that_cannot_be_imported_is_named(light_slot):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mlsys.grading.slot.usage import memory_bytes, other_processes, usage
+from mlsys.grading.slot.usage import memory_bytes, processes_below, usage
 
 MIB = 2**20
 ME = [Path("/proc/self")]
@@ -86,7 +86,9 @@ def test_a_process_that_has_ended_uses_nothing():
     assert (memory_bytes(gone, 0), usage(gone).cpu_s) == (0, 0)
 
 
-def test_known_processes_are_left_out(twins):
-    known = int(twins[0].name)
-    assert twins[0] not in other_processes({known})
-    assert twins[1] in other_processes({known})
+def test_descendants_of_all_generations_are_found_and_no_one_else(twins):
+    own = processes_below(os.getpid())
+    assert set(twins) <= set(own)
+    assert Path(f"/proc/{os.getpid()}") not in own
+    assert processes_below(int(twins[0].name)) == []
+    assert set(own) < set(processes_below(os.getppid()))
