@@ -162,7 +162,7 @@ def row_stationary(
     Weights are fetched from DRAM once, inputs once per m filters, outputs written once. Each operand's uses divide as
 
     =======  ===========  =====================  =======  ========
-    .        a            b                      c        d
+    operand  a            b                      c        d
     =======  ===========  =====================  =======  ========
     weights  1            (E / e) (N / n)        e        n E
     inputs   M / m        m / (p t)              R t      R p

@@ -1,6 +1,7 @@
 """The roofline model: the rate an operation can reach is the lower of what the chip computes and what memory feeds.
 
-    attainable = min(peak, bandwidth x arithmetic intensity)          ridge point = peak / bandwidth
+- attainable = min(peak, bandwidth x arithmetic intensity)
+- ridge point = peak / bandwidth
 
 Source: Williams, Waterman and Patterson, Roofline: an insightful visual performance model for multicore
 architectures, Communications of the ACM 52(4), 2009.

@@ -23,7 +23,10 @@ import pint
 ureg: pint.UnitRegistry = pint.UnitRegistry(
     files("mlsys").joinpath("data/units.txt").read_text(encoding="utf-8").splitlines()
 )
-"""The registry that every quantity of the package belongs to."""
+"""The registry that every quantity of the package belongs to.
+
+:meta hide-value:
+"""
 
 Quantity: TypeAlias = pint.Quantity
 

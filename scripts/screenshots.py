@@ -81,6 +81,7 @@ def take_pages(browser: Any, address: str, folder: Path) -> None:
             page = browser.new_page(viewport={"width": pixels, "height": 900}, color_scheme=theme)
             for path in sorted((ROOT / "_build" / "html" / "book").glob("*.html")):
                 page.goto(f"{address}/html/book/{path.name}", wait_until="networkidle")
+                page.add_style_tag(content="* { transition: none !important }")  # or the sidebar is caught sliding
                 height = page.evaluate("document.documentElement.scrollHeight")
                 for number, top in enumerate(range(0, height, PIECE)):
                     clip = {"x": 0, "y": top, "width": pixels, "height": min(PIECE, height - top)}

@@ -1,11 +1,13 @@
 """Pages of the package from its docstrings: settings for autodoc, a table of contents, and the table of constants."""
 
+import dataclasses
 import importlib
 import inspect
 import re
 from types import ModuleType
 from typing import Any
 
+from course_reference import shown
 from docutils import nodes
 from numpy.typing import ArrayLike
 from sphinx import addnodes
@@ -23,6 +25,7 @@ ALIASES = {
     name: stringify_annotation(alias, "smart") for name, alias in {"ArrayLike": ArrayLike, "Amount": Amount}.items()
 }
 ARRAY = re.compile(r"~?numpy\.ndarray\[~?tuple\[~?(?:typing\.)?Any, \.\.\.\], ~?numpy\.dtype\[[\w.~]+\]\]")
+MODULE_HEADING = re.compile(r"<h2>mlsys\.[\w.]+")
 BORROWED_UNITS = "mlsys.units"
 """The constants also offer units under their own names; those stand on the page of the units."""
 
@@ -40,7 +43,13 @@ def read_docstring(app: Sphinx, what: str, name: str, obj: object, options: Any,
 def shorten_types(
     app: Sphinx, what: str, name: str, obj: object, options: Any, signature: str, returns: str
 ) -> tuple[str, str]:
-    """Write aliases of types by their names, and arrays without their inner types."""
+    """Write aliases of types by their names, arrays without their inner types, and the defaults that a field makes."""
+    if getattr(obj, "_is_protocol", False):
+        return "", ""  # nobody calls it
+    if what == "class" and dataclasses.is_dataclass(obj):
+        for field in dataclasses.fields(obj):
+            if field.default_factory is not dataclasses.MISSING:
+                signature = signature.replace("<factory>", repr(field.default_factory()), 1)
 
     def short(text: str) -> str:
         for alias, written_out in ALIASES.items():
@@ -51,7 +60,7 @@ def shorten_types(
 
 
 class ApiContents(SphinxDirective):
-    """Every public name of the modules that are its arguments, each with the first sentence of its docstring."""
+    """The public names of the modules that are its arguments, each under the one that defines it if that is listed."""
 
     required_arguments = 1
     final_argument_whitespace = True
@@ -59,10 +68,13 @@ class ApiContents(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """Build one definition list."""
         listing = nodes.definition_list(classes=["course-api-contents"])
-        for name in self.arguments[0].split():
+        listed = self.arguments[0].split()
+        for name in listed:
             module = importlib.import_module(name)
             names = nodes.paragraph()
-            for place, member in enumerate(public_names(module)):
+            elsewhere = {other for other in listed if other != name}
+            members = [one for one in public_names(module) if getattr(module, one).__module__ not in elsewhere]
+            for place, member in enumerate(members):
                 names += nodes.Text(", " if place else "")
                 names += self.link(f"{name}.{member}", member)
             listing += nodes.definition_list_item(
@@ -87,7 +99,7 @@ class ApiContents(SphinxDirective):
 
 
 def public_names(module: ModuleType) -> list[str]:
-    """Functions and classes that a module offers, in its own order."""
+    """Functions, cached ones included, and classes that a module offers, in its own order."""
     if module.__name__.endswith(".constants"):
         return []
     if hasattr(module, "__all__"):
@@ -95,7 +107,9 @@ def public_names(module: ModuleType) -> list[str]:
     else:
         names = [name for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
     found = {name: getattr(module, name) for name in names if not name.startswith("_")}
-    return [name for name, value in found.items() if inspect.isclass(value) or inspect.isfunction(value)]
+    return [
+        name for name, value in found.items() if inspect.isclass(value) or inspect.isfunction(inspect.unwrap(value))
+    ]
 
 
 class Constants(SphinxDirective):
@@ -116,11 +130,19 @@ class Constants(SphinxDirective):
 
 
 def _shown(value: Any) -> str:
-    return f"{value:~P}" if isinstance(value, Quantity) else f"{value:,}"
+    return shown(value) if isinstance(value, Quantity) else f"{value:,}"
 
 
 def _row(*cells: nodes.Node) -> nodes.row:
     return nodes.row("", *(nodes.entry("", nodes.paragraph("", "", cell)) for cell in cells))
+
+
+def break_names(
+    app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: nodes.document | None
+) -> None:
+    """Let headings with long names of modules break after a dot, on a phone."""
+    if "body" in context:
+        context["body"] = MODULE_HEADING.sub(lambda found: found[0].replace(".", ".<wbr>"), context["body"])
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -128,6 +150,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.setup_extension("sphinx.ext.autodoc")
     app.connect("autodoc-process-docstring", read_docstring)
     app.connect("autodoc-process-signature", shorten_types)
+    app.connect("html-page-context", break_names)
     app.add_directive("api-contents", ApiContents)
     app.add_directive("constants", Constants)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -3,10 +3,12 @@
 The execution cache of the book compares the cells of a chapter only: an edited function of the package would leave the
 old number on the page. Here the cache lives in a folder named after a fingerprint of the package, the recorded
 measurements, the figures and the pinned versions, and Sphinx reads every page again when the fingerprint changes.
+It also does when one of these extensions has changed, without executing the chapters.
 """
 
 import hashlib
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +16,13 @@ from sphinx.application import Sphinx
 from sphinx.config import Config
 
 SOURCES_OF_NUMBERS = ("mlsys", "labs/results", "book/_figures", "requirements.txt")
+EXTENSIONS = ("book/_ext", "book/_interactive")
 
 
-def fingerprint(root: Path) -> str:
-    """A digest of the names and contents of all files that can change a number in a chapter."""
+def fingerprint(root: Path, sources: Iterable[str] = SOURCES_OF_NUMBERS) -> str:
+    """A digest of the names and contents of all files that can change a number in a chapter, or of other sources."""
     digest = hashlib.sha256()
-    for name in SOURCES_OF_NUMBERS:
+    for name in sources:
         source = root / name
         found = [source] if source.is_file() else sorted(p for p in source.rglob("*") if p.is_file())
         for path in found:
@@ -39,7 +42,7 @@ def use_keyed_cache(app: Sphinx, config: Config) -> None:
     for entry in caches.iterdir():
         if entry.name != key:
             shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
-    config["course_fingerprint"] = key
+    config["course_fingerprint"] = f"{key} {fingerprint(Path(app.srcdir), EXTENSIONS)}"
     config["nb_execution_cache_path"] = str(caches / key)
 
 

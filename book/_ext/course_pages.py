@@ -1,4 +1,4 @@
-"""Small parts of pages: the search field of the page on errors, the entry to cite, and what no page should load."""
+"""Small parts of pages: the field of the page on errors, the entry to cite, excerpts of results, what not to load."""
 
 import re
 from pathlib import Path
@@ -54,7 +54,9 @@ class Citation(SphinxDirective):
 def add_script(
     app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: nodes.document | None
 ) -> None:
-    """Give the page with the field its script."""
+    """Give the page with the field its script, and the page of the search the one that makes its excerpts."""
+    if pagename == "search":
+        app.add_js_file("search-excerpts.js", loading_method="defer")
     if doctree and any("stuck-search" in raw.astext() for raw in doctree.findall(nodes.raw)):
         app.add_js_file("stuck.js", loading_method="defer")
 

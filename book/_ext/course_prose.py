@@ -15,6 +15,8 @@ from course_interactive import CaptionNode, InteractiveNode
 from docutils import nodes
 from sphinx.addnodes import index, pending_xref
 from sphinx.application import Sphinx
+from sphinx.transforms import SphinxTransform
+from sphinx.transforms.references import SphinxDomains
 from sphinx.util import logging
 
 from mlsys.errors import UserError
@@ -149,23 +151,27 @@ def explain_missing(app: Sphinx, domain: Any, node: pending_xref) -> bool | None
     return True
 
 
-def index_terms(app: Sphinx, doctree: nodes.document) -> None:
-    """Lead from the index to the first use of each term of the glossary on the page."""
-    seen: set[str] = set()
-    for reference in list(doctree.findall(pending_xref)):
-        term = reference["reftarget"]
-        if reference.get("reftype") == "term" and term not in seen and isinstance(reference.parent, nodes.paragraph):
-            seen.add(term)
-            identifier = f"use-of-{nodes.make_id(term)}"
-            entry = index(entries=[("single", term, identifier, "", None)], inline=True)
-            place = reference.parent.index(reference)
-            reference.parent.insert(place, [entry, nodes.target("", "", ids=[identifier])])
+class IndexTerms(SphinxTransform):
+    """Leads from the index to the first use of each term of the glossary on the page."""
+
+    default_priority = SphinxDomains.default_priority - 1  # Sphinx collects the entries of the index there
+
+    def apply(self, **kwargs: Any) -> None:
+        """Put an entry of the index before each first use."""
+        seen: set[str] = set()
+        for reference in list(self.document.findall(pending_xref)):
+            term, parent = reference["reftarget"], reference.parent
+            if reference.get("reftype") == "term" and term not in seen and isinstance(parent, nodes.paragraph):
+                seen.add(term)
+                identifier = f"use-of-{nodes.make_id(term)}"
+                entry = index(entries=[("single", term, identifier, "", None)], inline=True)
+                parent.insert(parent.index(reference), [entry, nodes.target("", "", ids=[identifier])])
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx."""
+    app.add_transform(IndexTerms)
     app.connect("source-read", check_numbers)
     app.connect("doctree-resolved", demand_captions)
-    app.connect("doctree-read", index_terms)
     app.connect("warn-missing-reference", explain_missing)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,5 +1,6 @@
 """Tables of the package's data with their sources: `{hardware-data} chips`, and so on for the names in `PARTS`."""
 
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,63 @@ from mlsys.links import links
 from mlsys.memory import levels
 from mlsys.models import published_sizes
 from mlsys.sourced import Source, Sourced, data_folder, load_toml
-from mlsys.units import Quantity
+from mlsys.units import Quantity, ureg
 
 Row = tuple[str, Sourced]
 COLUMNS = ("quantity", "value", "holds for", "source")
 ABSENT = "–"
+NAMES = {
+    # Properties of chips, `mlsys.hardware`.
+    "announced": "year of announcement",
+    "array_dim": "side of a systolic array",
+    "blocks_per_sm": "thread blocks per SM",
+    "boost_clock": "boost clock",
+    "clock": "clock",
+    "compute_units": "compute units",
+    "die_area": "die area",
+    "l1_capacity_per_sm": "L1 cache per SM",
+    "l2_capacity": "L2 cache",
+    "last_level_cache": "last-level cache",
+    "memory_bandwidth": "memory bandwidth",
+    "memory_capacity": "memory capacity",
+    "neural_engine_rate": "rate of the Neural Engine",
+    "on_chip_memory": "on-chip memory",
+    "power_max": "highest power",
+    "rate": "rate",
+    "registers_per_sm": "registers per SM",
+    "shared_memory_per_block": "shared memory per block",
+    "shared_memory_per_sm": "shared memory per SM",
+    "sm_count": "SMs",
+    "tdp": "design power (TDP)",
+    "tensor_clock": "clock of the tensor units",
+    "tensor_flop_per_clock": "operations per tensor unit and clock",
+    "tensor_units": "tensor units",
+    "threads_per_sm": "threads per SM",
+    "transistors": "transistors",
+    "vector_lanes": "vector lanes",
+    # Levels of memory, `mlsys.memory` and `mlsys.energy`, and what is known of them.
+    "register": "registers",
+    "register_file": "register file",
+    "shared": "shared memory",
+    "l1": "L1 cache",
+    "l2": "L2 cache",
+    "l3": "L3 cache",
+    "hbm": "HBM",
+    "dram": "DRAM",
+    "sram": "SRAM",
+    "sram 8 KB": "SRAM of 8 KB",
+    "sram 32 KB": "SRAM of 32 KB",
+    "sram 1 MB": "SRAM of 1 MB",
+    "array": "another processing element of the array",
+    "buffer": "global buffer",
+    "capacity": "capacity",
+    "latency": "latency",
+    "bandwidth": "bandwidth",
+    # Operations, `mlsys.energy`.
+    "mac": "multiply-accumulate (MAC)",
+}
+"""What the field calls the quantities of the data files; names that begin with a precision are made by `named`."""
+PRECISION = re.compile(r"(fp|bf|tf|int)\d+")
 
 
 class DataDirective(SphinxDirective):
@@ -38,7 +91,7 @@ class DataDirective(SphinxDirective):
 
 def overview() -> list[nodes.Node]:
     """One line per chip with what chapters compare most; dense rates."""
-    head = ("chip", "16 bit", "memory", "bandwidth", "FLOP/byte", "power")
+    head = ("chip", "16 bit", "memory", "bandwidth", "FLOP/byte", NAMES["tdp"])
     body = []
     for chip in by_vendor():
         link = nodes.reference("", chip.name, refid=f"chip-{chip.id}", internal=True)
@@ -77,9 +130,10 @@ def chips() -> list[nodes.Node]:
     found: list[nodes.Node] = []
     for chip in by_vendor():
         rates = [
-            (f"{peak.precision}, {peak.unit}{', 2:4 sparse' if peak.sparse else ''}", peak.rate) for peak in chip.peaks
+            (f"{named(peak.precision)}, {peak.unit}{', 2:4 sparse' if peak.sparse else ''}", peak.rate)
+            for peak in chip.peaks
         ]
-        others = [(name.replace("_", " "), entry) for name, entry in chip.fields.items()]
+        others = [(named(name), entry) for name, entry in chip.fields.items()]
         call = nodes.paragraph("", "", nodes.literal("", f'Hardware.get("{chip.id}")'))
         found.append(section(f"chip-{chip.id}", chip.name, call, facts([*rates, *others])))
     return found
@@ -95,7 +149,11 @@ def memory_levels() -> list[nodes.Node]:
     found: list[nodes.Node] = []
     for system in systems():
         title = "A server CPU" if system == "cpu" else Hardware.get(system).name
-        rows = [(f"{level.name}, {name}", entry) for level in levels(system) for name, entry in level.fields.items()]
+        rows = [
+            (f"{named(level.name)}, {named(name)}", entry)
+            for level in levels(system)
+            for name, entry in level.fields.items()
+        ]
         call = nodes.paragraph("", "", nodes.literal("", f'levels("{system}")'))
         found.append(section(f"levels-{system}", title, call, facts(rows)))
     return found
@@ -110,8 +168,8 @@ def energies() -> list[nodes.Node]:
     """A section for each basis, because energies of two bases do not mix."""
     found: list[nodes.Node] = []
     for basis in bases():
-        rows = list(basis.operations.items())
-        rows += [(f"{name.replace('_', ' ')}, {basis.bits[name]} bit", entry) for name, entry in basis.accesses.items()]
+        rows = [(named(name), entry) for name, entry in basis.operations.items()]
+        rows += [(f"{named(name)}, {bits_of(basis.bits[name])}", entry) for name, entry in basis.accesses.items()]
         about = nodes.paragraph("", "", nodes.literal("", f'basis("{basis.id}")'), nodes.Text(f", {basis.node}"))
         found.append(section(f"basis-{basis.id}", basis.title, about, facts(rows)))
     return found
@@ -150,20 +208,38 @@ PARTS: dict[str, Callable[[], list[nodes.Node]]] = {
 }
 
 
+def named(key: str) -> str:
+    """What the field calls a quantity; "fp16" and "int8 add" become "FP16" and "INT8 add"."""
+    precision = PRECISION.match(key)
+    if precision:
+        return precision[0].upper() + key[precision.end() :]
+    if key not in NAMES:
+        raise ValueError(f"the quantity {key!r} of the data files has no name yet: add it to NAMES in {__name__}")
+    return NAMES[key]
+
+
+def bits_of(count: int) -> str:
+    """A number of bits in words."""
+    return "1 bit" if count == 1 else f"{count} bits"
+
+
 def facts(rows: Iterable[Row]) -> nodes.table:
     """A table of sourced numbers: what, how much, under which condition, and where that is written."""
     body = []
     for name, entry in rows:
         place = nodes.inline("", f"{entry.source.publisher}, {entry.where}")
         source = nodes.reference("", "", place, refid=anchor(entry.source), internal=True)
-        value = f"{entry.value.m:.0f}" if name == "announced" else shown(entry.value)
-        body.append([nodes.Text(name), nodes.strong("", value), nodes.Text(entry.condition), source])
+        is_year = name == NAMES["announced"]
+        value = f"{entry.value.m:.0f}" if is_year else shown(entry.value)
+        body.append([nodes.Text(name), nodes.strong("", value), nodes.Text("" if is_year else entry.condition), source])
     return table(COLUMNS, body, "course-facts")
 
 
 def shown(value: Quantity) -> str:
-    """A quantity as text: whole numbers with commas, and no more than six digits of others."""
-    size = f"{value.m:,.0f}" if value.m == int(value.m) else f"{value.m:,.6g}"
+    """A quantity as text: whole numbers with commas, whole KiB, and no more than five digits of others."""
+    if value.units == ureg.byte and value.m >= 1024 and value.m % 1024 == 0:
+        value = value.to("KiB")
+    size = f"{value.m:,.0f}" if value.m == int(value.m) else f"{value.m:,.5g}"
     unit = f"{value.units:~P}"
     return f"{size} {unit}".strip()
 

@@ -3,6 +3,7 @@
 The page stands on its own: it loads nothing from anywhere, and everything of the student's is escaped or cleaned.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
@@ -12,6 +13,7 @@ from typing import Any
 
 import bleach  # type: ignore[import-untyped]
 import jinja2
+from markupsafe import Markup
 from nbconvert.exporters import Exporter
 from nbconvert.filters import markdown2html
 from nbformat import NotebookNode
@@ -28,6 +30,8 @@ from mlsys.grading.written_answers import written
 _TAGS = {"a", "b", "blockquote", "br", "code", "del", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "i", "li"}
 _TAGS |= {"ol", "p", "pre", "s", "strong", "sub", "sup", "table", "tbody", "td", "th", "thead", "tr", "ul"}
 """What a written answer may hold: no pictures or styles, which could reach other hosts, and no scripts."""
+
+_CODE_SPAN = re.compile(r"`([^`\n]+)`")
 
 MAX_PROSE = 10_000
 """Characters of a written answer up to which it is set: readers of Markdown take time that grows with the square."""
@@ -127,9 +131,24 @@ def _template_and_style() -> tuple[jinja2.Template, str]:
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
+    environment.filters["code_spans"] = _code_spans
+    environment.filters["heading"] = _heading
     folder = files("mlsys.grading").joinpath("templates")
     template = environment.from_string(folder.joinpath("feedback.html.j2").read_text(encoding="utf-8"))
     return template, folder.joinpath("feedback.css").read_text(encoding="utf-8")
+
+
+def _code_spans(text: str) -> Markup:
+    """Plain text as HTML, with code where it stands between backticks; everything is escaped, whoever wrote it."""
+    return Markup(_CODE_SPAN.sub(r"<code>\1</code>", escape(text)))
+
+
+def _heading(record: QuestionRecord) -> Markup:
+    """The letter and title of a question, as in "a. Count the bytes"; other names only repeat the title."""
+    if not record.title:
+        return _code_spans(record.question)
+    letter = record.question.partition("-")[0]
+    return _code_spans(f"{letter}. {record.title}" if len(letter) == 1 else record.title)
 
 
 @lru_cache(maxsize=200)  # a class shares its tests

@@ -54,7 +54,7 @@ def sram_accesses(m: int, n: int, k: int, *, rows: int, cols: int, dataflow: str
     "is"), every fold but the last writes unfinished sums, which the next one reads again.
 
     ====  ==================  ==================  =======================  ===================
-    .     reads of A          reads of B          writes of C              reads of C
+    held  reads of A          reads of B          writes of C              reads of C
     ====  ==================  ==================  =======================  ===================
     ws    m k ceil(n / cols)  k n                 m n ceil(k / rows)       writes - m n
     os    m k ceil(n / cols)  k n ceil(m / rows)  m n                      0

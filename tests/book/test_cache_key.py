@@ -91,6 +91,27 @@ def test_an_edited_function_changes_the_number_on_the_page(tmp_path: Path) -> No
     assert "The answer is 42." in _built_page(tmp_path)
 
 
+@pytest.mark.slow
+def test_an_edited_extension_makes_pages_be_read_again(tmp_path: Path) -> None:
+    for name, text in SMALL_BOOK.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    shutil.copytree(ROOT / "book" / "_ext", tmp_path / "book" / "_ext", ignore=shutil.ignore_patterns("__pycache__"))
+    config = tmp_path / "_config.yml"
+    config.write_text(config.read_text().replace("book/_ext}", "book/_ext, writes: book/_ext}"))
+    extension = tmp_path / "book" / "_ext" / "writes.py"
+    code = (
+        "def add(app, name, source):\n    source[0] += '\\n\\nFirst wording.\\n'\n\n\n"
+        "def setup(app):\n    app.connect('source-read', add)\n    return {'parallel_read_safe': True}\n"
+    )
+    extension.write_text(code)
+    assert "First wording." in _built_page(tmp_path)
+    extension.write_text(code.replace("First", "Second"))
+    page = _built_page(tmp_path)
+    assert "Second wording." in page
+    assert "First wording." not in page
+
+
 FIGURE_PAGE = "# {0}\n\n```{{figure}} dot.svg\n:name: fig-{0}\n:alt: A dot.\n\nA dot.\n```\n"
 
 

@@ -2,6 +2,7 @@
 
 import ast
 import html
+import importlib
 import re
 import tomllib
 from pathlib import Path
@@ -92,6 +93,33 @@ def defined(path: Path) -> list[str]:
             return list(ast.literal_eval(node.value))
     kinds = (ast.FunctionDef, ast.ClassDef)
     return [node.name for node in tree.body if isinstance(node, kinds) and not node.name.startswith("_")]
+
+
+@pytest.mark.parametrize("page", API_PAGES)
+def test_nothing_shows_that_only_python_writes(page: str, site: Path) -> None:
+    text = text_of(site, page)
+    assert re.findall(r"<factory>|~mlsys|~[a-z]+\.[a-z]+|<[\w.]+ object|object at 0x", text) == []
+
+
+def test_every_object_is_described_once(site: Path) -> None:
+    pages: dict[tuple[str, str], list[str]] = {}
+    for page in API_PAGES:
+        built = (site / "book" / f"{page}.html").read_text(encoding="utf-8")
+        for full in re.findall(r'<dt class="sig[^"]*" id="(mlsys[\w.]+)"', built):
+            module, _, name = full.rpartition(".")
+            if not module.rpartition(".")[2][0].isupper():  # no member of a class
+                defined_in = getattr(getattr(importlib.import_module(module), name), "__module__", module)
+                pages.setdefault((defined_in, name), []).append(full)
+    assert len(pages) > 100
+    assert [names for names in pages.values() if len(names) > 1] == []
+
+
+def test_quantities_have_names_of_the_field_not_keys(site: Path) -> None:
+    page = (site / "book" / "hardware-reference.html").read_text(encoding="utf-8")
+    names = re.findall(r"<tr class=\"row-(?:odd|even)\"><td><p>(.*?)</p></td>", page)
+    assert len(names) > 300
+    assert [name for name in names if re.search(r"_|^(tdp|hbm|sram|dram|l[123]|mac|(fp|bf|tf|int)\d)\b", name)] == []
+    assert "design power (TDP)" in names
 
 
 def test_examples_are_shown(site: Path) -> None:
