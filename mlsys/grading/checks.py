@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mlsys.grading.error_picture import ErrorPicture
 from mlsys.grading.likely_cause import likely_cause
-from mlsys.grading.tolerances import dtype_name, errors_and_tolerance
+from mlsys.grading.tolerances import dtype_name, errors_and_tolerance, is_close
 from mlsys.grading.verdicts import WrongAnswer
 
 if TYPE_CHECKING:
@@ -52,11 +52,12 @@ def assert_close(
         raise WrongAnswer(f"{what}: the dtype is {dtype_name(actual)}, not {dtype_name(expected)}")
     if actual.device != expected.device:
         raise WrongAnswer(f"{what}: it is on {actual.device}, not on {expected.device}")
+    if is_close(actual, expected):
+        return
     error, allowed = errors_and_tolerance(actual, expected)
     wrong = ~(error <= allowed)  # a NaN is wrong
-    if bool(wrong.any()):
-        picture = ErrorPicture.of(wrong, tile, hidden=not _show_expected.get())
-        raise WrongAnswer(f"{what}: {_describe(actual, expected, wrong, error, tile)}", picture)
+    picture = ErrorPicture.of(wrong, tile, hidden=not _show_expected.get())
+    raise WrongAnswer(f"{what}: {_describe(actual, expected, wrong, error, tile)}", picture)
 
 
 def assert_equal(actual: object, expected: int | str, *, what: str) -> None:

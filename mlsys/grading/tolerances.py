@@ -9,6 +9,7 @@ the value. fp32 sums of up to 4,096 products add about 10 such errors, so 1e-5 l
 still sees tf32, whose products are off by 5e-4. For half formats the bound is four roundings.
 """
 
+import math
 from typing import TYPE_CHECKING
 
 from mlsys.errors import UnknownName
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 
 RELATIVE = {"float64": 1e-12, "float32": 1e-5, "float16": 2e-3, "bfloat16": 1.6e-2}
 """Relative tolerance by torch dtype; integers and booleans must agree exactly."""
+
+
+PIECE = 2**16
+"""Elements that are compared at a time."""
 
 
 def relative_tolerance(dtype: str) -> float:
@@ -38,13 +43,35 @@ def dtype_name(tensor: "torch.Tensor") -> str:
     return str(tensor.dtype).removeprefix("torch.")
 
 
+def is_close(actual: "torch.Tensor", expected: "torch.Tensor") -> bool:
+    """Whether every element is within its tolerance; a NaN is not.
+
+    It looks at pieces that fit a core's cache: float64 copies of large tensors would take ten times as long to make as
+    to compare.
+    """
+    rms = _rms(expected)
+    pieces = zip(actual.flatten().split(PIECE), expected.flatten().split(PIECE), strict=True)
+    return all(bool((error <= allowed).all()) for error, allowed in (_compared(*piece, rms) for piece in pieces))
+
+
 def errors_and_tolerance(actual: "torch.Tensor", expected: "torch.Tensor") -> tuple["torch.Tensor", "torch.Tensor"]:
     """Per element, in float64: the absolute error and what is allowed."""
+    return _compared(actual, expected, _rms(expected))
+
+
+def _rms(expected: "torch.Tensor") -> float:
+    """Root mean square of the finite elements."""
+    total, count = 0.0, 0
+    for piece in expected.flatten().split(PIECE):
+        finite = piece.double()[piece.isfinite()]
+        total, count = total + float(finite.square().sum()), count + finite.numel()
+    return math.sqrt(total / count) if count else 0.0
+
+
+def _compared(actual: "torch.Tensor", expected: "torch.Tensor", rms: float) -> tuple["torch.Tensor", "torch.Tensor"]:
     import torch
 
     reference = expected.double()
-    finite = reference[reference.isfinite()]
-    rms = float(finite.square().mean().sqrt()) if finite.numel() else 0.0
     result = actual.double()
     error = torch.where(result == reference, 0.0, (result - reference).abs())  # an infinity must be the same one
     allowed = relative_tolerance(dtype_name(expected)) * reference.abs().clamp(min=rms)
