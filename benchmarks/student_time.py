@@ -46,13 +46,14 @@ def _judge_timed(tree: CourseTree, lab: str, students: list[str], index: int) ->
     site = runner.site()
     shutil.copy(timed_student.__file__, site)
     session.STUDENT, session.LAUNCHER = "timed_student:serve_student", "timed_student:serve_launcher"
-    plain_ask, latest, spent = session.Session._ask, {"s": 0.0}, {"s": 0.0}
+    plain_ask, spent = session.Session._ask, {"s": 0.0}
+    latest: dict[str, float] = {}
 
-    def ask(self: session.Session, header: dict[str, Any], *rest: Any) -> Any:
-        reply, tensors = plain_ask(self, header, *rest)
+    def ask(self: session.Session, entry: str, header: dict[str, Any], *rest: Any) -> Any:
+        reply, tensors = plain_ask(self, entry, header, *rest)
         seconds = reply.pop("seconds", 0.0)
-        spent["s"] += seconds - latest["s"] if "run" not in header and "setup" not in header else 0.0
-        latest["s"] = seconds
+        spent["s"] += seconds - latest[entry] if "run" not in header and "setup" not in header else 0.0
+        latest[entry] = seconds
         return reply, tensors
 
     session.Session._ask = ask

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from nbgrader.api import Gradebook
-from nbgrader.converters import Autograde, GenerateAssignment, GenerateFeedback
-from nbgrader.converters.base import BaseConverter, NbGraderException
+from nbgrader.converters import GenerateAssignment
+from nbgrader.converters.base import NbGraderException
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.plugins.export import CsvExportPlugin
 from traitlets.config import Config
@@ -29,17 +29,17 @@ class NbgraderFailed(Exception):
 
 def generate_assignment(tree: CourseTree, lab: str) -> None:
     """Make `release/` from `source/` and enter the questions in the gradebook."""
-    _run(GenerateAssignment, tree, lab, ".")
-
-
-def autograde(tree: CourseTree, lab: str, student: str) -> None:
-    """Grade one student's submission."""
-    _run(Autograde, tree, lab, student)
-
-
-def generate_feedback(tree: CourseTree, lab: str, student: str) -> None:
-    """Write one student's feedback page."""
-    _run(GenerateFeedback, tree, lab, student)
+    _find_nbgraders_programs()
+    config = nbgrader_config(tree)
+    config.CourseDirectory.root = str(tree.root.resolve())
+    config.CourseDirectory.assignment_id = lab
+    config.GenerateAssignment.force = True
+    path = tree.log(f"{lab}-GenerateAssignment")
+    with _log_to(path):
+        try:
+            GenerateAssignment(coursedir=CourseDirectory(config=config), config=config).start()
+        except NbGraderException as error:
+            raise NbgraderFailed("GenerateAssignment", path.read_text(encoding="utf-8"), path) from error
 
 
 @contextmanager
@@ -83,34 +83,19 @@ def export_gradebook(tree: CourseTree, lab: str, path: Path) -> None:
 
 def configured_device(tree: CourseTree) -> str:
     """The device that the course's `nbgrader_config.py` sets for grading."""
-    return str(_config(tree).RunQuestions.get("device", "auto"))
+    return str(nbgrader_config(tree).RunQuestions.get("device", "auto"))
 
 
 def configured_cpu_limit_s(tree: CourseTree) -> int:
     """The limit on computing that the course's `nbgrader_config.py` sets for each question."""
     from mlsys.grading.runner import LIMITS
 
-    return int(_config(tree).RunQuestions.get("cpu_limit_s", LIMITS.cpu_s))
+    return int(nbgrader_config(tree).RunQuestions.get("cpu_limit_s", LIMITS.cpu_s))
 
 
-def _config(tree: CourseTree) -> Config:
+def nbgrader_config(tree: CourseTree) -> Config:
+    """What the course's `nbgrader_config.py` sets."""
     return PyFileConfigLoader("nbgrader_config.py", path=str(tree.root)).load_config()
-
-
-def _run(converter: type[BaseConverter], tree: CourseTree, lab: str, student: str) -> None:
-    _find_nbgraders_programs()
-    config = _config(tree)
-    config.CourseDirectory.root = str(tree.root.resolve())
-    config.CourseDirectory.assignment_id = lab
-    config.CourseDirectory.student_id = student
-    config[converter.__name__].force = True
-    step = converter.__name__ if student == "." else f"{converter.__name__}-{student}"
-    path = tree.log(f"{lab}-{step}")
-    with _log_to(path):
-        try:
-            converter(coursedir=CourseDirectory(config=config), config=config).start()
-        except NbGraderException as error:
-            raise NbgraderFailed(step, path.read_text(encoding="utf-8"), path) from error
 
 
 @contextmanager

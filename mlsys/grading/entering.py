@@ -11,14 +11,15 @@ from datetime import UTC, datetime
 from sqlalchemy.exc import OperationalError
 
 from mlsys.course.lab import Lab
-from mlsys.course.nbgrader_steps import NbgraderFailed, autograde, enter_refusal, generate_feedback
+from mlsys.course.nbgrader_steps import NbgraderFailed, enter_refusal
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError
 from mlsys.grading.attempts import write_atomically
 from mlsys.grading.feedback import Page, render
-from mlsys.grading.nbgrader_plugin import found_verdicts
 from mlsys.grading.pool import Judged
 from mlsys.grading.records import REFUSED, QuestionRecord, Record
+from mlsys.grading.runs import terms
+from mlsys.grading.scores import enter_scores
 
 INTERRUPTED = "its grading was interrupted: run `mlsys grade` again"
 
@@ -60,21 +61,16 @@ def enter(tree: CourseTree, lab: Lab, judged: Judged, state: str) -> None:
     if judged.refused:
         _refuse(tree, lab, judged, judged.refused, state)
         return
-    found_verdicts[lab.name, judged.submission] = judged.questions
+    under = terms(tree, lab.name, student, judged.submission)
     try:
-        autograde(tree, lab.name, student)
-        generate_feedback(tree, lab.name, student)
-    except NbgraderFailed as error:
-        if fault := _fault_of_machine(error.log):
+        record = enter_scores(tree, lab.name, student, judged.submission, judged.questions, under)
+    except (OSError, OperationalError):
+        raise  # the course's folder is at fault: see `disk_faults`
+    except Exception as error:
+        if fault := _fault_of_machine(str(error)):
             raise UserError(_cure(tree, fault)) from error
         # Without a state it is tried again next time: the fault may not be the student's.
-        _refuse(tree, lab, judged, f"nbgrader could not grade it ({error})", state="")
-        return
-    finally:
-        found_verdicts.pop((lab.name, judged.submission), None)
-    record = Record.read(path)
-    if record is None or record.refused:
-        _refuse(tree, lab, judged, "nbgrader left no record; look at its log", state="")
+        _refuse(tree, lab, judged, f"its scores could not be entered ({type(error).__name__}: {error})", state="")
         return
     replace(record, state=state).write(path)
 

@@ -7,6 +7,7 @@
 import os
 import sys
 import warnings
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,14 +33,11 @@ from mlsys.grading.questions import judge_questions
 from mlsys.grading.reader import read_submission
 from mlsys.grading.records import QuestionRecord, Record
 from mlsys.grading.runner import LIMITS, device_and_versions
-from mlsys.grading.runs import terms
+from mlsys.grading.runs import Terms, terms
 from mlsys.grading.submission import canonical_notebook
 from mlsys.grading.written_answers import QuoteWrittenAnswers
 
 Processed = tuple[NotebookNode, ResourcesDict]
-
-found_verdicts: dict[tuple[str, str], tuple[QuestionRecord, ...]] = {}
-"""Verdicts that `mlsys grade` has found beforehand, by lab and digest of the submission; others are found here."""
 
 
 def configure(c: Config) -> None:
@@ -111,12 +109,15 @@ class Ingest(NbGraderPreprocessor):  # type: ignore[misc]
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> Processed:
         """Mend one submission."""
-        tree, lab = course_tree(), resources["nbgrader"]["assignment"]
-        canonical = canonical_notebook(tree, lab, nb)
-        canonical.metadata["mlsys"]["submitted_digest"] = digest(
-            tree.submitted(lab, resources["nbgrader"]["student"]).read_bytes()
-        )
-        return canonical, resources
+        about = resources["nbgrader"]
+        return ingested(course_tree(), about["assignment"], about["student"], nb), resources
+
+
+def ingested(tree: CourseTree, lab: str, student: str, submitted: NotebookNode) -> NotebookNode:
+    """The canonical notebook of a submission, with the digest of its file in its metadata."""
+    canonical = canonical_notebook(tree, lab, submitted)
+    canonical.metadata["mlsys"]["submitted_digest"] = digest(tree.submitted(lab, student).read_bytes())
+    return canonical
 
 
 class RunQuestions(NbGraderPreprocessor):  # type: ignore[misc]
@@ -128,35 +129,39 @@ class RunQuestions(NbGraderPreprocessor):  # type: ignore[misc]
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> Processed:
         """Run all questions of one submission."""
         tree, name, student = course_tree(), resources["nbgrader"]["assignment"], resources["nbgrader"]["student"]
-        submitted = nb.metadata["mlsys"]["submitted_digest"]
-        under = terms(tree, name, student, submitted)
-        questions = found_verdicts.pop((name, submitted), None)
-        if questions is None:
-            under = replace(under, sandboxed=True)  # only `mlsys grade` can be told to go on without
-            questions = judge_questions(tree, name, nb, self.device, self.cpu_limit_s, under)
-        nb.metadata["mlsys"]["sandboxed"] = under.sandboxed
-        cells = {grade_id(cell): cell for cell in nb.cells if grade_id(cell)}
-        for question in questions:
-            cell = cells[question.grade_id]
-            cell.metadata["mlsys"]["record"] = asdict(question)
-            if cell.cell_type == "code":
-                cell.outputs = outputs(question)
-        about = device_and_versions(self.device)
-        resources["mlsys_record"] = Record(
-            student=student,
-            lab=name,
-            version=nb.metadata["mlsys"]["submitted_version"],
-            graded_at=datetime.now(UTC).isoformat(timespec="seconds"),
-            submission=submitted,
-            device=about["device"],
-            versions=about["versions"],
-            run=under.run,
-            seed=under.seed,
-            sandboxed=under.sandboxed,
-            repairs=tuple(nb.metadata["mlsys"]["repairs"]),
-            questions=questions,
-        )
+        under = terms(tree, name, student, nb.metadata["mlsys"]["submitted_digest"])
+        under = replace(under, sandboxed=True)  # only `mlsys grade` can be told to go on without
+        questions = judge_questions(tree, name, nb, self.device, self.cpu_limit_s, under)
+        resources["mlsys_record"] = with_verdicts(nb, name, student, questions, under, self.device)
         return nb, resources
+
+
+def with_verdicts(
+    nb: NotebookNode, lab: str, student: str, questions: Sequence[QuestionRecord], under: Terms, device: str
+) -> Record:
+    """Put verdicts into a canonical notebook, as outputs that nbgrader scores, and return the record of them."""
+    nb.metadata["mlsys"]["sandboxed"] = under.sandboxed
+    cells = {grade_id(cell): cell for cell in nb.cells if grade_id(cell)}
+    for question in questions:
+        cell = cells[question.grade_id]
+        cell.metadata["mlsys"]["record"] = asdict(question)
+        if cell.cell_type == "code":
+            cell.outputs = outputs(question)
+    about = device_and_versions(device)
+    return Record(
+        student=student,
+        lab=lab,
+        version=nb.metadata["mlsys"]["submitted_version"],
+        graded_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        submission=nb.metadata["mlsys"]["submitted_digest"],
+        device=about["device"],
+        versions=about["versions"],
+        run=under.run,
+        seed=under.seed,
+        sandboxed=under.sandboxed,
+        repairs=tuple(nb.metadata["mlsys"]["repairs"]),
+        questions=tuple(questions),
+    )
 
 
 def outputs(question: QuestionRecord) -> list[NotebookNode]:
@@ -175,19 +180,24 @@ class SaveRecord(NbGraderPreprocessor):  # type: ignore[misc]
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> Processed:
         """Record one submission; the grades are in the gradebook already."""
         about, record = resources["nbgrader"], resources["mlsys_record"]
-        by_question = {question.question: question for question in record.questions}
         with Gradebook(about["db_url"]) as gradebook:
-            for cell in nb.cells:
-                result = by_question.get(cell.metadata.get("mlsys", {}).get("question", ""))
-                if result is None or not is_answer(cell) or cell.cell_type != "code":
-                    continue
-                comment = gradebook.find_comment(
-                    grade_id(cell), about["notebook"], about["assignment"], about["student"]
-                )
-                comment.auto_comment = f"{result.verdict}: {result.message}" if result.message else result.verdict
+            for name, text in comments(nb, record).items():
+                comment = gradebook.find_comment(name, about["notebook"], about["assignment"], about["student"])
+                comment.auto_comment = text
             gradebook.db.commit()
         record.write(course_tree().record(record.lab, record.student))
         return nb, resources
+
+
+def comments(nb: NotebookNode, record: Record) -> dict[str, str]:
+    """What the gradebook says beside each answer cell of a judged question, by grade_id."""
+    by_question = {question.question: question for question in record.questions}
+    found = {}
+    for cell in nb.cells:
+        result = by_question.get(cell.metadata.get("mlsys", {}).get("question", ""))
+        if result is not None and is_answer(cell) and cell.cell_type == "code":
+            found[grade_id(cell)] = f"{result.verdict}: {result.message}" if result.message else result.verdict
+    return found
 
 
 class GetMarks(NbGraderPreprocessor):  # type: ignore[misc]

@@ -21,11 +21,16 @@ class QuoteWrittenAnswers(NbGraderPreprocessor):  # type: ignore[misc]
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
         """Quote the cells of one submission."""
-        for cell in nb.cells:
-            about = cell.metadata.get("mlsys", {})
-            if cell.cell_type == "markdown" and (is_answer(cell) or about.get("role") == ADDED):
-                about["written"], cell.source = cell.source, quoted(cell.source)
+        quote_written(nb)
         return nb, resources
+
+
+def quote_written(notebook: NotebookNode) -> None:
+    """Quote the student's Markdown cells."""
+    for cell in notebook.cells:
+        about = cell.metadata.get("mlsys", {})
+        if cell.cell_type == "markdown" and (is_answer(cell) or about.get("role") == ADDED):
+            about["written"], cell.source = cell.source, quoted(cell.source)
 
 
 def quoted(text: str) -> str:

@@ -85,7 +85,8 @@ def test_feedback_has_no_hidden_test_and_no_other_host(graded: tuple[Path, Cours
 
 
 def test_feedback_tells_a_refused_student_why(graded: tuple[Path, CourseTree, Batch]) -> None:
-    assert "the notebook is of lab &#39;subtracting&#39;" in graded[1].feedback("adding", "other-lab").read_text()
+    page = html.unescape(graded[1].feedback("adding", "other-lab").read_text())
+    assert "the notebook is of lab 'subtracting'" in page
 
 
 def test_repairs_are_reported_in_plain_sentences(graded: tuple[Path, CourseTree, Batch]) -> None:
