@@ -18,7 +18,7 @@ from mlsys.course.release import release
 from mlsys.course.sample_class import hand_in
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UnknownName, UserError
-from mlsys.grading import runner, workers
+from mlsys.grading import runner
 from mlsys.grading.entering import disk_faults, enter
 from mlsys.grading.judging import Judging
 from mlsys.grading.progress import tracked
@@ -168,8 +168,6 @@ def _open_work(tree: CourseTree, name: str, students: list[str], collected: Coll
     doubtful = [student for student in students if not is_done(student) or not was_sandboxed(student)]
     # Before the first submission: neither a missing package nor a missing sandbox is a student's fault.
     to_judge = [student for student in doubtful if student not in collected.refused]
-    if to_judge:
-        workers.warm_up()
     kind = runner.check_device(device) if to_judge else ""
     sandboxed = not to_judge or _sandbox_holds(options.unsafe_no_sandbox)
     open_ones = [student for student in doubtful if sandboxed or not is_done(student)]

@@ -1,25 +1,12 @@
-"""`mlsys grade LAB`: grade a class, print the table, and say where table, feedback and CSV are."""
+"""The command `mlsys grade LAB`: its arguments."""
 
 import argparse
-import gc
 import os
-import sys
 from pathlib import Path
 
-from rich.console import Console
-
-from mlsys.course.nbgrader_steps import export_gradebook
-from mlsys.course.tree import COURSE, CourseTree
+from mlsys.course.tree import COURSE
+from mlsys.grading import workers
 from mlsys.grading.attempt_policy import POLICIES
-from mlsys.grading.class_grading import Batch, Options, grade_class
-from mlsys.grading.entering import disk_faults
-from mlsys.grading.regrade import changes_table, changes_title
-from mlsys.grading.report import arrivals, by_question, reasons, table, write_csv
-from mlsys.grading.roster_file import read_roster
-from mlsys.grading.runs import Run, one_at_a_time
-
-_RESUMED = ("submissions", "roster", "attempt", "student", "sample_class")
-"""Arguments that `--resume` takes from the interrupted run where they are not given."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,87 +57,7 @@ def positive(text: str) -> int:
 
 def run(args: argparse.Namespace) -> int:
     """Grade a lab of the repository in the current folder."""
-    # Into a file, rich would assume 80 columns.
-    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 140
-    root, tree, console = Path.cwd(), CourseTree(args.course), Console(width=width)
-    go_on(args, tree, console)
-    said = {name: getattr(args, name) for name in _RESUMED}
-    options = Options(
-        submissions=args.submissions,
-        workers=args.workers,
-        student=args.student,
-        accept_changes=args.yes,
-        roster=read_roster(args.roster) if args.roster else None,
-        policy=args.attempt or POLICIES[0],
-        sample_class=args.sample_class,
-        unsafe_no_sandbox=args.unsafe_no_sandbox,
-        arguments={
-            name: str(value.resolve() if isinstance(value, Path) else value) for name, value in said.items() if value
-        },
-    )
-    gc.freeze()  # what is imported stays: else collections that walk it take a tenth of the time
-    batch = grade_class(root, tree, args.lab, options, console)
-    with disk_faults(tree):
-        show(batch, tree, console)
-    return 0
+    workers.warm_up()  # they import torch while this process imports nbgrader
+    from mlsys.grading.grade_lab import grade_lab
 
-
-def go_on(args: argparse.Namespace, tree: CourseTree, console: Console) -> None:
-    """Say that a run was interrupted, and with `--resume` take over its arguments.
-
-    Raises:
-        UserError: the last run is still at work.
-    """
-    last = Run.read(tree, args.lab)
-    if last is None or last.finished:
-        if args.resume:
-            console.print(f"No run of {args.lab} was interrupted: grading what is new or changed.")
-        return
-    with one_at_a_time(tree):  # or it is not interrupted, but at work
-        pass
-    console.print(f"The run of {args.lab} that began {last.started_at} was interrupted: going on with it.")
-    if args.resume and not (args.submissions or args.sample_class):
-        args.sample_class = "sample_class" in last.arguments
-        args.submissions = Path(last.arguments["submissions"]) if "submissions" in last.arguments else None
-    if args.resume:
-        args.roster = args.roster or (Path(last.arguments["roster"]) if "roster" in last.arguments else None)
-        args.attempt = args.attempt or last.arguments.get("attempt")
-        args.student = args.student or last.arguments.get("student", "")
-        words = " ".join(
-            f"--{name.replace('_', '-')} {getattr(args, name)}" for name in _RESUMED if getattr(args, name)
-        )
-        console.print(f"Its arguments: {words or 'none'}", soft_wrap=True, markup=False)
-
-
-def show(batch: Batch, tree: CourseTree, console: Console) -> None:
-    """Print the table of a graded class and write its CSV files."""
-    lab, records = batch.lab, list(batch.records.values())
-    write_csv(records, tree.results(lab.name))
-    gradebook_csv = tree.results(lab.name).with_name(f"{lab.name}-nbgrader.csv")
-    if batch.graded_now or not gradebook_csv.is_file():
-        export_gradebook(tree, lab.name, gradebook_csv)
-    console.print(table(f"{lab.title}: verdicts and points", records))
-    console.print(reasons(records))
-    console.print(arrivals(batch.collected))
-    console.print(by_question(records))
-    if batch.changes:
-        console.print(changes_title(batch.changes))
-        console.print(changes_table(batch.changes))
-        kept = "They are not written: run again with --yes to accept them." if batch.withheld else "They are written."
-        console.print(kept)
-    waiting = sum(question.waiting for record in records for question in record.questions)
-    refused = sum(bool(record.refused) for record in records)
-    console.print(
-        f"{len(records)} submissions ({batch.graded_now} graded now, {len(records) - batch.graded_now} unchanged), "
-        f"{refused} refused; {waiting:g} points wait for a GPU or a person. It took {batch.minutes:.1f} minutes."
-    )
-    bare = sum(not record.sandboxed for record in records)
-    if bare:
-        console.print(
-            f"{bare} of them were graded WITHOUT the sandbox: their code could have changed what it is graded by. "
-            "Grade again where the sandbox runs.",
-            style="bold red",
-        )
-    console.print(f"Results:   {tree.results(lab.name)}", soft_wrap=True)
-    console.print(f"Feedback:  {tree.root / 'feedback'}/<student>/{lab.name}/{lab.name}.html", soft_wrap=True)
-    console.print(f"Gradebook: {tree.root / 'gradebook.db'}, exported to {gradebook_csv}", soft_wrap=True)
+    return grade_lab(args)
