@@ -2,8 +2,9 @@
 
 import subprocess
 import time
-from collections import defaultdict
 from pathlib import Path
+
+from mlsys.grading.slot.usage import children_of_all, processes_below
 
 EVERY_S = 0.1
 
@@ -11,15 +12,16 @@ EVERY_S = 0.1
 def peak_slot_bytes(command: list[str]) -> int:
     """The most that one worker process and all below it used together, shared pages divided by their users.
 
-    A worker is a child of the command that has children of its own; run it as root, or pages of the slot's user are
-    out of sight.
+    Workers are children of the server that the command starts; run it as root, or pages of the slot's user are out of
+    sight.
     """
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     peak = 0
     while process.poll() is None:
-        children = _children()
-        for worker in children[process.pid]:
-            if below := _below(worker, children):
+        children = children_of_all()
+        for server in children.get(process.pid, []):
+            for worker in children.get(server, []):
+                below = [int(path.name) for path in processes_below(worker)]
                 peak = max(peak, sum(_pss_bytes(number) for number in (worker, *below)))
         time.sleep(EVERY_S)
     if process.returncode:
@@ -33,19 +35,3 @@ def _pss_bytes(process: int) -> int:
     except OSError:  # it has ended
         return 0
     return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
-
-
-def _children() -> dict[int, list[int]]:
-    found: dict[int, list[int]] = defaultdict(list)
-    for path in Path("/proc").iterdir():
-        if path.name.isdecimal():
-            try:
-                parent = int((path / "stat").read_text().rpartition(")")[2].split()[1])
-            except OSError:
-                continue
-            found[parent].append(int(path.name))
-    return found
-
-
-def _below(process: int, children: dict[int, list[int]]) -> list[int]:
-    return [found for child in children[process] for found in (child, *_below(child, children))]

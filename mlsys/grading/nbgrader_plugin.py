@@ -17,7 +17,7 @@ from nbconvert.exporters import NotebookExporter
 from nbconvert.exporters.exporter import ResourcesDict
 from nbformat import NotebookNode
 from nbgrader import preprocessors as steps
-from nbgrader.api import Gradebook
+from nbgrader.api import Gradebook, SubmittedNotebook
 from nbgrader.preprocessors import NbGraderPreprocessor
 from sqlalchemy.exc import SAWarning
 from traitlets import Integer, Unicode
@@ -206,16 +206,20 @@ class GetMarks(NbGraderPreprocessor):  # type: ignore[misc]
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> Processed:
         """Look up one graded notebook in the gradebook."""
         about = resources["nbgrader"]
-        place = about["notebook"], about["assignment"], about["student"]
         with Gradebook(about["db_url"]) as gradebook:
-            for cell in nb.cells:
-                flags = cell.metadata.get("nbgrader", {})
-                if flags.get("grade"):
-                    cell.metadata["mlsys"]["marked"] = (
-                        gradebook.find_grade(grade_id(cell), *place).manual_score is not None
-                    )
-                if flags.get("solution"):
-                    cell.metadata["mlsys"]["comment"] = (
-                        gradebook.find_comment(grade_id(cell), *place).manual_comment or ""
-                    )
+            place = about["notebook"], about["assignment"], about["student"]
+            add_marks(nb, gradebook.find_submission_notebook(*place))
         return nb, resources
+
+
+def add_marks(nb: NotebookNode, submitted: SubmittedNotebook) -> None:
+    """Put what a person gave, points and comments, into the metadata of a graded notebook."""
+    grades = {grade.cell.name: grade for grade in submitted.grades}
+    remarks = {comment.cell.name: comment for comment in submitted.comments}
+    for cell in nb.cells:
+        about = cell.metadata.get("mlsys", {})
+        if grade := grades.get(grade_id(cell)):
+            about["marked"] = grade.manual_score is not None
+            cell.metadata["nbgrader"]["score"] = grade.score
+        if remark := remarks.get(grade_id(cell)):
+            about["comment"] = remark.manual_comment or ""

@@ -19,7 +19,7 @@ from mlsys.course.tree import CourseTree
 from mlsys.grading.attempts import write_atomically
 from mlsys.grading.feedback import page_of, render
 from mlsys.grading.ingest import grade_id
-from mlsys.grading.nbgrader_plugin import comments, ingested, with_verdicts
+from mlsys.grading.nbgrader_plugin import add_marks, comments, ingested, with_verdicts
 from mlsys.grading.reader import Refused, read_submission
 from mlsys.grading.records import QuestionRecord, Record
 from mlsys.grading.runs import Terms
@@ -59,7 +59,7 @@ def enter_scores(
             gradebook.db.expire_all()
         quote_written(notebook)
         write_notebook(notebook, tree.autograded(lab, student))
-        _add_marks(notebook, submitted)
+        add_marks(notebook, submitted)
         penalty = submitted.late_submission_penalty
     page = page_of(notebook, {"assignment": lab, "student": student, "late_penalty": penalty})
     write_atomically(tree.feedback(lab, student), render(page).encode())
@@ -103,16 +103,3 @@ def _save(notebook: NotebookNode, submitted: SubmittedNotebook, record: Record) 
 def _assign_late_penalty(tree: CourseTree, lab: str, student: str, notebook: NotebookNode) -> None:
     about = {"notebook": lab, "assignment": lab, "student": student, "db_url": tree.gradebook_url}
     AssignLatePenalties(config=nbgrader_config(tree)).preprocess(notebook, {"nbgrader": about})
-
-
-def _add_marks(notebook: NotebookNode, submitted: SubmittedNotebook) -> None:
-    """Tell the feedback page which points and comments a person gave."""
-    grades = {grade.cell.name: grade for grade in submitted.grades}
-    remarks = {comment.cell.name: comment for comment in submitted.comments}
-    for cell in notebook.cells:
-        about = cell.metadata.get("mlsys", {})
-        if grade := grades.get(grade_id(cell)):
-            about["marked"] = grade.manual_score is not None
-            cell.metadata["nbgrader"]["score"] = grade.score
-        if remark := remarks.get(grade_id(cell)):
-            about["comment"] = remark.manual_comment or ""

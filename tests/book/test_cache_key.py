@@ -79,12 +79,16 @@ SMALL_BOOK = {
 """A book of one page, whose one number comes from a package of one function."""
 
 
+def _write_small_book(folder: Path) -> None:
+    for name, text in SMALL_BOOK.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+    shutil.copytree(ROOT / "book" / "_ext", folder / "book" / "_ext", ignore=shutil.ignore_patterns("__pycache__"))
+
+
 @pytest.mark.slow
 def test_an_edited_function_changes_the_number_on_the_page(tmp_path: Path) -> None:
-    for name, text in SMALL_BOOK.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
-    shutil.copytree(ROOT / "book" / "_ext", tmp_path / "book" / "_ext", ignore=shutil.ignore_patterns("__pycache__"))
+    _write_small_book(tmp_path)
     assert "The answer is 41." in _built_page(tmp_path)
     package = tmp_path / "mlsys" / "__init__.py"
     package.write_text(package.read_text().replace("41", "42"))
@@ -93,10 +97,7 @@ def test_an_edited_function_changes_the_number_on_the_page(tmp_path: Path) -> No
 
 @pytest.mark.slow
 def test_an_edited_extension_makes_pages_be_read_again(tmp_path: Path) -> None:
-    for name, text in SMALL_BOOK.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
-    shutil.copytree(ROOT / "book" / "_ext", tmp_path / "book" / "_ext", ignore=shutil.ignore_patterns("__pycache__"))
+    _write_small_book(tmp_path)
     config = tmp_path / "_config.yml"
     config.write_text(config.read_text().replace("book/_ext}", "book/_ext, writes: book/_ext}"))
     extension = tmp_path / "book" / "_ext" / "writes.py"

@@ -22,6 +22,7 @@ from alive import alive
 from mlsys.course.nbgrader_steps import open_gradebook
 from mlsys.course.tree import CourseTree
 from mlsys.grading.records import Record
+from mlsys.grading.slot.usage import processes_below
 
 
 @pytest.fixture(autouse=True)
@@ -107,21 +108,6 @@ def wait_for(condition: Callable[[], bool], process: "subprocess.Popen[bytes]") 
         time.sleep(0.005)
 
 
-def descendants(process: int) -> list[int]:
-    """The server of workers, the workers, their sandboxes, and what runs in these."""
-    children: dict[int, list[int]] = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parent = int(path.read_text().rpartition(")")[2].split()[1])
-        except (OSError, IndexError):
-            continue
-        children.setdefault(parent, []).append(int(path.parent.name))
-    found = [process]
-    for one in found:
-        found += children.get(one, [])
-    return found[1:]
-
-
 @LONG
 def test_a_run_that_is_killed_again_and_again_ends_as_one_that_was_not(
     course: Course, undisturbed: dict[str, object]
@@ -137,7 +123,7 @@ def test_a_run_that_is_killed_again_and_again_ends_as_one_that_was_not(
     for moment in moments:
         process = course.start()
         wait_for(moment, process)
-        started = descendants(process.pid)
+        started = [int(path.name) for path in processes_below(process.pid)]  # workers, sandboxes, questions
         process.send_signal(signal.SIGKILL)
         process.wait()
         deadline_s = time.monotonic() + 60

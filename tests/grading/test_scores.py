@@ -1,6 +1,7 @@
 """What `mlsys grade` enters is what nbgrader's own commands make of the same submissions."""
 
 import json
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -8,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from adding_course import make_course_repository
 from rich.console import Console
 
 from mlsys.course.digest import digest
 from mlsys.course.nbgrader_steps import open_gradebook
+from mlsys.course.release import release
+from mlsys.course.sample_class import hand_in
 from mlsys.course.tree import CourseTree
 from mlsys.grading.class_grading import Options, grade_class
 from mlsys.grading.reader import Refused
@@ -62,11 +66,6 @@ def record(tree: CourseTree, student: str) -> Any:
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[CourseTree, CourseTree, list[str]]:
     """A class graded by `mlsys grade`, marked by a person and graded again; then the same by nbgrader."""
-    from adding_course import make_course_repository
-
-    from mlsys.course.release import release
-    from mlsys.course.sample_class import hand_in
-
     root = make_course_repository(tmp_path_factory.mktemp("scores") / "repository")
     tree = CourseTree(root / "_build" / "course")
     release(root, tree)
@@ -93,7 +92,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[CourseTree, CourseTr
         fresh = enter_scores(tree, "adding", student, graded.submission, graded.questions, under)
         fresh.write(tree.record("adding", student))
     plain = CourseTree(tmp_path_factory.mktemp("plain") / "course")
-    subprocess.run(["cp", "-r", str(tree.root), str(plain.root)], check=True)
+    shutil.copytree(tree.root, plain.root)
     for command in ("autograde", "generate_feedback"):
         program = Path(sys.executable).with_name("nbgrader")
         done = subprocess.run(

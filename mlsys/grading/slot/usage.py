@@ -43,21 +43,23 @@ def memory_bytes(processes: list[Path], limit_bytes: int) -> int:
 
 
 def processes_below(ancestor: int) -> list[Path]:
-    """The folders in /proc of the descendants of a process.
+    """The folders in /proc of the descendants of a process, generation after generation.
 
     The first process of a PID namespace has all others of it below itself: it adopts those whose parent has ended.
     """
-    children: dict[str, list[Path]] = {}
+    children, found = children_of_all(), [ancestor]
+    for process in found:
+        found += children.get(process, [])
+    return [_PROC / str(process) for process in found[1:]]
+
+
+def children_of_all() -> dict[int, list[int]]:
+    """The numbers of all processes, by that of their parent."""
+    children: dict[int, list[int]] = {}
     for path in _all_processes():
         if fields := _fields(path):
-            children.setdefault(fields[_PARENT], []).append(path)
-    found: list[Path] = []
-    waiting = [str(ancestor)]
-    while waiting:
-        below = children.get(waiting.pop(), [])
-        found += below
-        waiting += [path.name for path in below]
-    return found
+            children.setdefault(int(fields[_PARENT]), []).append(int(path.name))
+    return children
 
 
 def processes_of_session(leader: int) -> list[Path]:

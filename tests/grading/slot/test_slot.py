@@ -13,6 +13,7 @@ import pytest
 from sending import STUDENT, fail, run, work_honestly
 
 from mlsys.grading.slot import Limits, QuestionOver, SandboxError, Slot, sandbox
+from mlsys.grading.slot.usage import processes_below
 
 FORKS = """
 held = []
@@ -37,21 +38,7 @@ def count(folder):
 
 
 def descendants(process):
-    """Process ids of all below `process`, with their command lines."""
-    found = {}
-    for path in Path("/proc").iterdir():
-        if path.name.isdecimal():
-            try:
-                parent = int((path / "stat").read_text().rsplit(")", 1)[1].split()[1])
-                found[int(path.name)] = parent
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-    below, waiting = [], [process]
-    while waiting:
-        children = [child for child, parent in found.items() if parent == waiting[0]]
-        below += children
-        waiting = waiting[1:] + children
-    return below
+    return [int(path.name) for path in processes_below(process)]
 
 
 def warm_parent(slot):
