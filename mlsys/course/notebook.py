@@ -22,11 +22,11 @@ def write_notebook(notebook: NotebookNode, path: Path) -> None:
 
 
 def new_cell(kind: str, source: str, identifier: str, metadata: Mapping[str, Any] | None = None) -> NotebookNode:
-    """A cell of `kind` "code" or "markdown"; any other kind makes a raw cell."""
-    make: dict[str, Any] = {"code": nbformat.v4.new_code_cell, "markdown": nbformat.v4.new_markdown_cell}
-    new = make.get(kind, nbformat.v4.new_raw_cell)
-    cell: NotebookNode = new(source, id=identifier, metadata=as_node(metadata or {}))
-    return cell
+    """A cell of `kind` "code" or "markdown"; any other kind makes a raw cell. Writing the notebook checks it."""
+    cell = {"id": identifier, "metadata": metadata or {}, "source": source}
+    if kind == "code":
+        return as_node(cell | {"cell_type": "code", "execution_count": None, "outputs": []})
+    return as_node(cell | {"cell_type": "markdown" if kind == "markdown" else "raw"})
 
 
 def new_output(kind: str, **parts: Any) -> NotebookNode:

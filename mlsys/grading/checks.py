@@ -5,9 +5,11 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from mlsys.grading.error_picture import ErrorPicture
 from mlsys.grading.likely_cause import likely_cause
-from mlsys.grading.tolerances import dtype_name, errors_and_tolerance, is_close
+from mlsys.grading.tolerances import Difference, difference, dtype_name, is_close
 from mlsys.grading.verdicts import WrongAnswer
 
 if TYPE_CHECKING:
@@ -54,10 +56,9 @@ def assert_close(
         raise WrongAnswer(f"{what}: it is on {actual.device}, not on {expected.device}")
     if is_close(actual, expected):
         return
-    error, allowed = errors_and_tolerance(actual, expected)
-    wrong = ~(error <= allowed)  # a NaN is wrong
-    picture = ErrorPicture.of(wrong, tile, hidden=not _show_expected.get())
-    raise WrongAnswer(f"{what}: {_describe(actual, expected, wrong, error, tile)}", picture)
+    found = difference(actual, expected)
+    picture = ErrorPicture.of(found.wrong, tile, hidden=not _show_expected.get())
+    raise WrongAnswer(f"{what}: {_describe(actual, expected, found, tile)}", picture)
 
 
 def assert_equal(actual: object, expected: int | str, *, what: str) -> None:
@@ -92,25 +93,16 @@ def _plain(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else repr(value)
 
 
-def _describe(
-    actual: "torch.Tensor",
-    expected: "torch.Tensor",
-    wrong: "torch.Tensor",
-    error: "torch.Tensor",
-    tile: tuple[int, int] | None,
-) -> str:
-    import torch
-
-    first = tuple(int(index) for index in torch.nonzero(wrong)[0])
+def _describe(actual: "torch.Tensor", expected: "torch.Tensor", found: Difference, tile: tuple[int, int] | None) -> str:
+    first = tuple(int(index) for index in np.unravel_index(int(found.wrong.int().argmax()), found.wrong.shape))
     lines = [
-        f"{int(wrong.sum()):,} of {wrong.numel():,} elements are wrong.",
+        f"{int(found.wrong.sum()):,} of {found.wrong.numel():,} elements are wrong.",
         f"First wrong element: {_place(first, tile)} is {float(actual[first]):.6g}"
         + (f", should be {float(expected[first]):.6g}." if _show_expected.get() else "."),
     ]
-    finite = error[wrong & error.isfinite()]
-    if finite.numel() and _show_expected.get():
-        lines.append(f"Largest error: {float(finite.max()):.3g}.")
-    cause = likely_cause(actual, expected, wrong, error, tile)
+    if found.largest is not None and _show_expected.get():
+        lines.append(f"Largest error: {found.largest:.3g}.")
+    cause = likely_cause(actual, expected, found, tile)
     return "\n  ".join([*lines, *([f"Likely cause: {cause}"] if cause else [])])
 
 

@@ -1,7 +1,8 @@
 """Who may use the GPU now: questions side by side, or one timing alone.
 
 Processes that grade on one machine share a lock: every question on the GPU holds a part of it, a timing all of it. Who
-asks for all of it also keeps newcomers out, so that a timing never waits for more than what runs already.
+asks for all of it also keeps newcomers out, so that a timing waits for nothing but what runs already, and all timings
+that wait come one after the other.
 """
 
 import fcntl
@@ -22,6 +23,7 @@ class GpuTurns:
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder or Path(tempfile.gettempdir()) / f"mlsys-gpu-{os.getuid()}"
         self._in_use = -1
+        self._is_alone = False
 
     @contextmanager
     def beside_others(self) -> Iterator[None]:
@@ -38,27 +40,37 @@ class GpuTurns:
         """Inside `beside_others`: use the GPU alone, once the questions that run now have ended.
 
         Yields how many others wait for that, or to go on after it: their processes do nothing, but hold memory of the
-        GPU.
+        GPU. A timing inside a question that has the GPU to itself already goes on at once.
         """
         mark = self._folder / f"waits-{os.getpid()}"
+        if self._is_alone:
+            yield self._waiting(mark)
+            return
         with self._file(mark.name) as waiting:
             fcntl.flock(waiting, fcntl.LOCK_EX)
             # A turn held while waiting for all others to end theirs would let two that ask wait for each other.
             fcntl.flock(self._in_use, fcntl.LOCK_UN)
-            with self._file("queue") as queue:
-                fcntl.flock(queue, fcntl.LOCK_EX)
-                fcntl.flock(self._in_use, fcntl.LOCK_EX)
             try:
-                yield sum(self._is_locked(path.name) for path in self._folder.glob("waits-*") if path != mark)
+                with self._file("timings") as timings:
+                    fcntl.flock(timings, fcntl.LOCK_SH)
+                    fcntl.flock(self._in_use, fcntl.LOCK_EX)
+                    self._is_alone = True
+                    try:
+                        yield self._waiting(mark)
+                    finally:
+                        self._is_alone = False
+                        fcntl.flock(self._in_use, fcntl.LOCK_UN)
             finally:
-                fcntl.flock(self._in_use, fcntl.LOCK_UN)
                 self._wait_for_turn()
                 mark.unlink()
 
     def _wait_for_turn(self) -> None:
-        with self._file("queue") as queue:
-            fcntl.flock(queue, fcntl.LOCK_EX)  # behind a timing that waits
+        with self._file("timings") as timings:
+            fcntl.flock(timings, fcntl.LOCK_EX)  # behind all timings that wait
             fcntl.flock(self._in_use, fcntl.LOCK_SH)
+
+    def _waiting(self, own: Path) -> int:
+        return sum(self._is_locked(path.name) for path in self._folder.glob("waits-*") if path != own)
 
     def _is_locked(self, name: str) -> bool:
         with self._file(name) as descriptor:

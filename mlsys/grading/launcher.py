@@ -5,7 +5,7 @@ checked, and inputs. It allocates, poisons and guards every buffer itself.
 """
 
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import cache
 from types import ModuleType
 from typing import Any
@@ -14,8 +14,9 @@ from mlsys.grading.kernel_check import launch_guarded
 from mlsys.grading.program import describe_failure, run_cell
 from mlsys.grading.slot.arena import Tensor
 from mlsys.grading.slot.channel import Channel
-from mlsys.grading.speed import speed
+from mlsys.grading.speed import Race, Result, check_gpu, check_unused
 from mlsys.grading.wire import decode, encode
+from mlsys.measure.device import gpu_device
 
 KERNEL = "your kernel"
 
@@ -23,15 +24,18 @@ KERNEL = "your kernel"
 def serve(channel: Channel) -> None:
     """Answer requests until the judge closes the question."""
     setup: dict[str, Any] = {}
+    racing = Racing(setup)
     with suppress(EOFError):
         while True:
             header, arrays = channel.receive()
+            reply: dict[str, Any]
             results: list[Tensor] = []
             try:
                 if "setup" in header:
-                    setup, reply = trusted_names(header["setup"]), {}
+                    setup.update(trusted_names(header["setup"]))
+                    reply = {}
                 elif "race" in header:
-                    reply = race(setup, header, arrays)
+                    reply = racing.answer(header, arrays)
                     release_gpu_memory()
                 else:
                     reply = {"value": encode(launch(setup, header, arrays), results)}
@@ -75,29 +79,41 @@ def release_gpu_memory() -> None:
     torch.cuda.empty_cache()
 
 
-def race(setup: dict[str, Any], header: dict[str, Any], arrays: list[Tensor]) -> dict[str, Any]:
-    """Race on one shape: "prepare" compiles both kernels beside other questions, "run" checks and times them alone."""
-    import torch
+@dataclass
+class Racing:
+    """A race on one shape, in three requests, so that nothing but the timing keeps others from the GPU.
 
-    shape = tuple(header["shape"])
-    inputs = decode(header["inputs"], arrays, header["device"])
-    reference = None
-    if header["reference"]:
-        other, constants = header["reference"]
-        reference = (kernel_of(other["kernel"], other["name"]), lambda shape, dtype: constants)
-    result = speed(
-        kernel_of(header["kernel"], header["name"]),
-        lambda shape, dtype: header["constants"],
-        shapes=[shape],
-        inputs=lambda draws, shape, dtype: inputs,
-        launch=setup[header["launch"]],
-        expected=setup.get(header["expected"]) or getattr(torch, header["expected"]),
-        dtype=header["dtype"],
-        reference=reference,
-        capability=tuple(header["capability"]),
-        timed=header["race"] == "run",
-        waiting=header.get("waiting", 0),
-    )
-    if not result.pairs:
-        return {}
-    return {"device": result.device, "reference": result.reference, "pair": asdict(result.pairs[shape])}
+    "prepare" compiles both kernels and checks the student's beside other questions, "time" runs alone, and "confirm"
+    checks what the timed calls have made.
+    """
+
+    setup: dict[str, Any]
+    result: Result | None = None
+
+    def answer(self, header: dict[str, Any], arrays: list[Tensor]) -> dict[str, Any]:
+        """Answer one of the requests."""
+        if header["race"] == "confirm":
+            assert self.result is not None
+            self.result.check()
+            return {}
+        check_gpu(tuple(header["capability"]), header["dtype"])
+        if header["race"] == "prepare":
+            self._race(header, arrays).check()
+            return {}
+        check_unused(header["waiting"])
+        race = self._race(header, arrays)
+        pair = race.time(on_gpu=True)
+        self.result = race.last_result()
+        return {"device": gpu_device().name, "pair": asdict(pair)}
+
+    def _race(self, header: dict[str, Any], arrays: list[Tensor]) -> Race:
+        import torch
+
+        inputs = decode(header["inputs"], arrays, header["device"])
+        candidate = kernel_of(header["kernel"], header["name"]), header["constants"]
+        reference = None
+        if header["reference"]:
+            other, constants = header["reference"]
+            reference = kernel_of(other["kernel"], other["name"]), constants
+        expected = self.setup.get(header["expected"]) or getattr(torch, header["expected"])
+        return Race(candidate, reference, tuple(header["shape"]), inputs, self.setup[header["launch"]], expected)

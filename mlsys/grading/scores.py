@@ -8,7 +8,7 @@ import logging
 from collections.abc import Sequence
 
 from nbformat import NotebookNode
-from nbgrader.api import Gradebook, SubmittedNotebook
+from nbgrader.api import BaseCell, Gradebook, SubmittedNotebook
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import AssignLatePenalties
 from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_locked, is_solution
@@ -51,16 +51,19 @@ def enter_scores(
     record = with_verdicts(notebook, lab, student, questions, under, configured_device(tree))
     with open_gradebook(tree) as gradebook:
         submitted = _submitted(gradebook, tree, lab, student)
+        # Kept until the end: grades and comments then find their cells here, and ask for none of them one by one.
+        _cells = gradebook.db.query(BaseCell).filter(BaseCell.notebook_id == submitted.notebook.id).all()
         _restore(notebook, submitted)
         _save(notebook, submitted, record)
-        gradebook.db.commit()
         if submitted.assignment.total_seconds_late > 0 or submitted.late_submission_penalty:
+            gradebook.db.commit()  # nbgrader's step opens the gradebook by itself
             _assign_late_penalty(tree, lab, student, notebook)
             gradebook.db.expire_all()
         quote_written(notebook)
         write_notebook(notebook, tree.autograded(lab, student))
         add_marks(notebook, submitted)
         penalty = submitted.late_submission_penalty
+        gradebook.db.commit()
     page = page_of(notebook, {"assignment": lab, "student": student, "late_penalty": penalty})
     write_atomically(tree.feedback(lab, student), render(page).encode())
     return record

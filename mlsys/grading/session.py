@@ -151,13 +151,12 @@ class Session:
         capability: tuple[int, int],
     ) -> Any:
         """Time the student's kernel beside a reference in the launcher; see `mlsys.grading.speed`."""
-        from mlsys.grading.speed import Speed
+        from mlsys.grading.speed import Speed, beside
 
         self.program.kernel(name)  # refused on any machine
         if self.device != "cuda":
             raise NeedsGpu("graded without a CUDA GPU, so nothing was timed; these points wait for one.")
-        draws, pairs = Draws("speed"), {}
-        about: dict[str, Any] = {}
+        draws, pairs, device = Draws("speed"), {}, ""
         for shape, chosen in constants.items():
             arrays: list[Tensor] = []
             request = self._kernel_request(name, launch, chosen, inputs(draws, shape, dtype), arrays)
@@ -170,9 +169,10 @@ class Session:
             self._ask_launcher(request | {"race": "prepare"}, arrays)
             self._end(STUDENT)
             with self._alone_on_gpu() as waiting:
-                about, _ = self._ask_launcher(request | {"race": "run", "waiting": waiting}, arrays)
-            pairs[shape] = Pair(**about["pair"])
-        return Speed(about["device"], about["reference"], pairs)
+                timed, _ = self._ask_launcher(request | {"race": "time", "waiting": waiting}, arrays)
+            self._ask_launcher({"race": "confirm"}, [])
+            device, pairs[shape] = timed["device"], Pair(**timed["pair"])
+        return Speed(device, beside(reference), pairs)
 
     @contextmanager
     def _alone_on_gpu(self) -> Iterator[int]:

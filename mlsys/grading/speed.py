@@ -5,7 +5,7 @@ Points by `t_reference / t_student`, at the favourable end of its interval: all 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from mlsys.grading.checks import assert_close
@@ -26,6 +26,8 @@ Shape = tuple[int, ...]
 Config = Mapping[str, int]
 Inputs = Callable[[Draws, Shape, str], "tuple[torch.Tensor, ...]"]
 Launch = Callable[..., object]
+Candidate = tuple[Any, Config]
+"""A kernel and its constants."""
 
 
 def points_fraction(ratio: float) -> float:
@@ -82,8 +84,6 @@ def speed(
     dtype: str = "fp32",
     reference: tuple[Any, Callable[[Shape, str], Config]] | None = None,
     capability: tuple[int, int] = (7, 5),
-    timed: bool = True,
-    waiting: int = 0,
 ) -> Speed:
     """Check a kernel on each shape, then time it interleaved with a reference.
 
@@ -97,8 +97,6 @@ def speed(
         dtype: name of the format that is handed to `config` and `inputs`.
         reference: another kernel and its config to time against.
         capability: least CUDA compute capability that the question asks for.
-        timed: False stops after one call of each kernel, which compiles it; there are no pairs then.
-        waiting: how many processes of the same grading wait for their turn, with a context on the GPU.
 
     Raises:
         NeedsGpu: if there is no GPU of that capability or with that dtype, or another job uses it.
@@ -106,10 +104,40 @@ def speed(
     """
     constants = {shape: checked_config(config(shape, dtype), f"config({shape}, {dtype!r})") for shape in shapes}
     if isinstance(kernel, Proxy):
-        race: Speed = kernel.session.race(
+        found: Speed = kernel.session.race(
             kernel.__name__, constants, inputs, launch, expected, dtype, reference, capability
         )
-        return race
+        return found
+    check_gpu(capability, dtype)
+    check_unused()
+    draws = Draws("speed", "cuda")
+    pairs: dict[Shape, Pair] = {}
+    for shape in shapes:
+        other: Candidate | None = None
+        if reference is not None:
+            other = reference[0], checked_config(reference[1](shape, dtype), "the reference's config")
+        race = Race((kernel, constants[shape]), other, shape, inputs(draws, shape, dtype), launch, expected)
+        race.check()
+        pairs[shape] = race.time(on_gpu=True)
+        race.last_result().check()
+    return Speed(gpu_device().name, beside(reference), pairs)
+
+
+def beside(reference: object) -> str:
+    """What a kernel was timed beside, in words.
+
+    >>> beside(None)
+    'the library'
+    """
+    return "the library" if reference is None else "the reference kernel"
+
+
+def check_gpu(capability: tuple[int, int], dtype: str) -> None:
+    """Make sure that a question can be timed here, and let the library do the arithmetic that kernels do.
+
+    Raises:
+        NeedsGpu: there is no GPU of that capability or with that dtype.
+    """
     if not torch_sees_gpu():
         raise NeedsGpu("no CUDA GPU here, so nothing was timed; these points wait for one.")
     import torch
@@ -122,86 +150,89 @@ def speed(
         )
     if dtype == "bf16" and not gpu_device().has_bf16:
         raise NeedsGpu(f"{torch.cuda.get_device_name()} has no bf16 arithmetic; this question waits for a GPU with it.")
-    others = other_jobs(waiting) if timed else ""
-    if others:
+    torch.backends.cuda.matmul.allow_tf32 = False
+
+
+def check_unused(waiting: int = 0) -> None:
+    """Make sure that nobody else uses the GPU, but so many processes of the same grading that wait for their turn.
+
+    Raises:
+        NeedsGpu: naming the other job.
+    """
+    if others := other_jobs(waiting):
         raise NeedsGpu(f"this GPU is in use by {others}, and a timing would measure both; the points wait.")
-    torch.backends.cuda.matmul.allow_tf32 = False  # the library must do the same arithmetic
-    draws = Draws("speed", "cuda")
-    pairs: dict[Shape, Pair] = {}
-    for shape in shapes:
-        other: tuple[Any, Config] | None = None
-        if reference is not None:
-            other = reference[0], checked_config(reference[1](shape, dtype), "the reference's config")
-        what = f"result for shape {shape} with {dict(constants[shape])}"
-        tensors = inputs(draws, shape, dtype)
-        if not timed:
-            call_once((kernel, constants[shape]), other, tensors, launch, expected)
-            continue
-        pairs[shape] = time_checked((kernel, constants[shape]), other, tensors, launch, expected, what, on_gpu=True)
-    name = "the library" if reference is None else "the reference kernel"
-    return Speed(torch.cuda.get_device_name(), name, pairs)
 
 
-def call_once(
-    candidate: tuple[Any, Config],
-    reference: tuple[Any, Config] | None,
-    tensors: "tuple[torch.Tensor, ...]",
-    launch: Launch,
-    expected: Callable[..., "torch.Tensor"],
-) -> None:
-    """Launch both kernels once, so that they are compiled; nothing of the result stays on the device."""
-    import torch
+@dataclass(frozen=True)
+class Result:
+    """What a kernel made of its inputs and what is right, both on the host."""
 
-    out = torch.empty_like(expected(*tensors))
-    for kernel, constants in [candidate, *([reference] if reference else [])]:
-        launch(kernel, constants, out, *tensors)
-    torch.cuda.synchronize()
-    out.fill_(float("nan"))
+    what: str
+    found: "torch.Tensor"
+    right: "torch.Tensor"
+
+    def check(self) -> None:
+        """Raise `WrongAnswer` unless they agree."""
+        assert_close(self.found, self.right, what=self.what)
 
 
-def time_checked(
-    candidate: tuple[Any, Config],
-    reference: tuple[Any, Config] | None,
-    tensors: "tuple[torch.Tensor, ...]",
-    launch: Launch,
-    expected: Callable[..., "torch.Tensor"],
-    what: str,
-    *,
-    on_gpu: bool,
-) -> Pair:
-    """Time a kernel beside a reference so that no call finds its result in memory, and check what it made.
+class Race:
+    """A kernel beside a reference on one shape, so that no call finds its result in memory.
 
     A kernel sees all of the device's memory, its own output too. So its calls take two sets of inputs in turn, and the
     output holds the result of the other set; the reference works on a third and a fourth set; and no right result
     stays on the device.
 
-    Raises:
-        WrongAnswer: a result is wrong, before the timing or after it.
+    Args:
+        candidate: the kernel and its constants.
+        reference: the same of what it is timed against; None for the library.
+        shape: as the question names it.
+        tensors: the first set of inputs; the others hold the same values in another order.
+        launch: runs a kernel once.
+        expected: the library's result.
     """
-    import torch
 
-    sets = [tensors, *(tuple(_shuffled(tensor) for tensor in tensors) for _ in range(3))]
-    likeness = expected(*sets[3])
-    out = torch.full_like(likeness, float("nan"))
-    mine = _Turns(lambda inputs: launch(candidate[0], candidate[1], out, *inputs), sets[:2])
+    def __init__(
+        self,
+        candidate: Candidate,
+        reference: Candidate | None,
+        shape: Shape,
+        tensors: "tuple[torch.Tensor, ...]",
+        launch: Launch,
+        expected: Callable[..., "torch.Tensor"],
+    ) -> None:
+        import torch
 
-    def check() -> None:
-        found = out.to("cpu", copy=True)  # waits for the device
-        right = expected(*mine.last)
+        self._what = f"result for shape {shape} with {dict(candidate[1])}"
+        sets = [tensors, *(tuple(_shuffled(tensor) for tensor in tensors) for _ in range(3))]
+        likeness = expected(*sets[3])
+        self._expected = expected
+        self._out = out = torch.full_like(likeness, float("nan"))
+        self._mine = _Turns(lambda inputs: launch(candidate[0], candidate[1], out, *inputs), sets[:2])
+        if reference is None:
+            self._theirs = _Turns(lambda inputs: expected(*inputs), sets[2:])
+        else:
+            self._theirs = _Turns(lambda inputs: launch(reference[0], reference[1], likeness, *inputs), sets[2:])
+
+    def check(self) -> None:
+        """Run the kernel on both sets and again on the first, and raise `WrongAnswer` unless each result is right."""
+        for _ in range(3):
+            self._mine.once()
+            self.last_result().check()
+        self._theirs.once()  # compiled as well
+
+    def time(self, *, on_gpu: bool) -> Pair:
+        """Time both, interleaved; on a GPU without what the host needs for a launch."""
+        pair = time_pair(self._mine.all, self._theirs.all, on_gpu=on_gpu, graph=on_gpu)
+        return replace(pair, candidate_s=pair.candidate_s / 2, reference_s=pair.reference_s / 2)
+
+    def last_result(self) -> Result:
+        """Of the kernel's last call; afterwards it is nowhere on the device."""
+        found = self._out.to("cpu", copy=True)  # waits for the device
+        right = self._expected(*self._mine.last)
         on_host = right.to("cpu", copy=True)
         right.fill_(float("nan"))
-        assert_close(found, on_host, what=what)
-
-    for _ in range(3):
-        mine()
-        check()
-    if reference is None:
-        theirs = _Turns(lambda inputs: expected(*inputs), sets[2:])
-    else:
-        theirs = _Turns(lambda inputs: launch(reference[0], reference[1], likeness, *inputs), sets[2:])
-    pair = time_pair(mine, theirs, on_gpu=on_gpu)
-    check()
-    return pair
+        return Result(self._what, found, on_host)
 
 
 class _Turns:
@@ -213,10 +244,14 @@ class _Turns:
         self._next = 0
         self.last = sets[0]
 
-    def __call__(self) -> None:
+    def once(self) -> None:
         self.last = self._sets[self._next]
         self._next = (self._next + 1) % len(self._sets)
         self._work(self.last)
+
+    def all(self) -> None:
+        for _ in self._sets:
+            self.once()
 
 
 def _shuffled(tensor: "torch.Tensor") -> "torch.Tensor":

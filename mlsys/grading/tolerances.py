@@ -10,6 +10,8 @@ still sees tf32, whose products are off by 5e-4. For half formats the bound is f
 """
 
 import math
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mlsys.errors import UnknownName
@@ -43,23 +45,58 @@ def dtype_name(tensor: "torch.Tensor") -> str:
     return str(tensor.dtype).removeprefix("torch.")
 
 
-def is_close(actual: "torch.Tensor", expected: "torch.Tensor") -> bool:
-    """Whether every element is within its tolerance; a NaN is not.
+@dataclass(frozen=True)
+class Difference:
+    """How a result differs from its reference.
 
-    It looks at pieces that fit a core's cache: float64 copies of large tensors would take ten times as long to make as
-    to compare.
+    Attributes:
+        wrong: which elements are beyond their tolerance; a NaN is.
+        largest: the greatest absolute error of a wrong element whose error is finite; None if there is none.
+        rms: root mean square of all absolute errors; infinite or NaN where one is.
     """
-    rms = _rms(expected)
-    pieces = zip(actual.flatten().split(PIECE), expected.flatten().split(PIECE), strict=True)
-    return all(bool((error <= allowed).all()) for error, allowed in (_compared(*piece, rms) for piece in pieces))
+
+    wrong: "torch.Tensor"
+    largest: float | None
+    rms: float
+
+
+def is_close(actual: "torch.Tensor", expected: "torch.Tensor") -> bool:
+    """Whether every element is within its tolerance; a NaN is not."""
+    return all(bool((error <= allowed).all()) for error, allowed in _in_pieces(actual, expected))
+
+
+def difference(actual: "torch.Tensor", expected: "torch.Tensor") -> Difference:
+    """Where and how far a result of the same shape and dtype is off."""
+    import torch
+
+    wrong: list[torch.Tensor] = []
+    largest: float | None = None
+    total = 0.0
+    for error, allowed in _in_pieces(actual, expected):
+        wrong.append(~(error <= allowed))
+        total += float(error.square().sum())
+        finite = error[wrong[-1] & error.isfinite()]
+        if finite.numel():
+            largest = max(float(finite.max()), largest or 0.0)
+    return Difference(torch.cat(wrong).reshape(expected.shape), largest, math.sqrt(total / expected.numel()))
 
 
 def errors_and_tolerance(actual: "torch.Tensor", expected: "torch.Tensor") -> tuple["torch.Tensor", "torch.Tensor"]:
-    """Per element, in float64: the absolute error and what is allowed."""
-    return _compared(actual, expected, _rms(expected))
+    """Per element, in float64: the absolute error and what is allowed. For small tensors."""
+    return _compared(actual, expected, root_mean_square(expected))
 
 
-def _rms(expected: "torch.Tensor") -> float:
+def _in_pieces(actual: "torch.Tensor", expected: "torch.Tensor") -> Iterator[tuple["torch.Tensor", "torch.Tensor"]]:
+    """Errors and tolerances of pieces that fit a core's cache.
+
+    Float64 copies of large tensors would take ten times as long to make as to compare, and more memory than there is.
+    """
+    rms = root_mean_square(expected)
+    for piece in zip(actual.flatten().split(PIECE), expected.flatten().split(PIECE), strict=True):
+        yield _compared(*piece, rms)
+
+
+def root_mean_square(expected: "torch.Tensor") -> float:
     """Root mean square of the finite elements."""
     total, count = 0.0, 0
     for piece in expected.flatten().split(PIECE):

@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -152,3 +155,23 @@ def test_only_the_same_plain_int_is_equal(actual):
 def test_integers_must_agree_exactly():
     with pytest.raises(WrongAnswer):
         assert_close(torch.tensor([10**6 + 1]), torch.tensor([10**6]))
+
+
+LARGE = """
+import resource, torch
+from mlsys.grading.checks import assert_close
+from mlsys.grading.verdicts import WrongAnswer
+
+x = torch.randn(4096, 4096)
+resource.setrlimit(resource.RLIMIT_DATA, (1 << 30, 1 << 30))
+try:
+    assert_close(x, 2 * x)
+except WrongAnswer as error:
+    print(error)
+"""
+
+
+def test_what_is_wrong_with_a_large_result_is_said_in_little_memory():
+    """A launcher has 2 GiB, with the inputs and CUDA in it."""
+    done = subprocess.run([sys.executable, "-c", LARGE], capture_output=True, text=True)
+    assert "one factor and one offset" in done.stdout, done.stderr[-1000:]

@@ -4,6 +4,7 @@ import fcntl
 import subprocess
 import sys
 import time
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,9 @@ with turns.beside_others():
         if line == "alone\\n":
             with turns.alone() as waiting:
                 print("alone", waiting, flush=True)
-                sys.stdin.readline()
+                while sys.stdin.readline() == "timing\\n":
+                    with turns.alone() as waiting:
+                        print("alone", waiting, flush=True)
             print("beside", flush=True)
         else:
             break
@@ -88,23 +91,18 @@ def test_two_that_want_to_be_alone_do_not_wait_for_each_other_and_know_of_each_o
         assert one.says() == "beside"
 
 
-def test_who_waits_to_go_on_after_a_timing_is_known_to_the_next(grader, tmp_path):
-    first, second = grader(), grader()
-    assert [first.says(), second.says()] == ["beside", "beside"]
-    queue = tmp_path / "turns" / "queue"
-    first.tell("alone")
-    wait_until_locked(queue)  # by the first, which waits for the second
-    second.tell("alone")
-    assert first.says() in ("alone 0", "alone 1")
-    wait_until_locked(queue)  # by the second, which is next
+def test_a_question_that_is_alone_is_timed_without_waiting_for_itself(grader):
+    first = grader()
+    assert first.says() == "beside"
+    first.tell("alone\ntiming\ntiming")
+    assert [first.says() for _ in range(3)] == ["alone 0"] * 3
+    other = grader()
     first.tell("done")
-    assert second.says() == "alone 1"
-    second.tell("done")
-    assert [first.says(), second.says()] == ["beside", "beside"]
+    assert [first.says(), other.says()] == ["beside", "beside"]
 
 
 def wait_until_locked(path):
-    with path.open() as file:
+    with path.open("a") as file:  # who locks it may not have made it yet
         for _ in range(1000):
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -113,6 +111,26 @@ def wait_until_locked(path):
             fcntl.flock(file, fcntl.LOCK_UN)
             time.sleep(0.01)
     raise AssertionError(f"nobody locks {path}")
+
+
+def test_timings_that_wait_come_before_who_would_go_on_and_know_of_all_of_them(grader, tmp_path):
+    graders = [grader() for _ in range(4)]
+    assert {one.says() for one in graders} == {"beside"}
+    for one in graders:
+        one.tell("alone")
+        wait_until_locked(tmp_path / "turns" / f"waits-{one.process.pid}")
+    newcomer = grader()
+    order = []
+    with ThreadPoolExecutor(4) as pool:
+        said = {pool.submit(one.says): one for one in graders}
+        while len(order) < 4:
+            done, _ = wait(said, return_when=FIRST_COMPLETED)
+            for future in done:
+                one = said.pop(future)
+                order.append(future.result())
+                one.tell("done")
+    assert order == ["alone 3"] * 4
+    assert {one.says() for one in [*graders, newcomer]} == {"beside"}
 
 
 def test_a_dead_process_holds_nothing(grader):

@@ -1,15 +1,15 @@
 """Without a GPU, the committed record stands for the attacks that need one, as long as it is about the present list."""
 
 import csv
-import json
 import runpy
 from pathlib import Path
 
 import pytest
+from gpu_records import read_records
 
 REDTEAM = Path(__file__).parents[1] / "redteam"
 DIGEST = runpy.run_path(str(REDTEAM / "redteam_record.py"))["digest_of_list"]()
-RECORDS = [json.loads(path.read_text()) for path in sorted((REDTEAM / "results").glob("*.json"))]
+RECORDS = read_records(REDTEAM / "results")
 HOW = "run `python -m pytest tests/redteam/test_redteam_gpu.py -m gpu` on a GPU and commit tests/redteam/results"
 
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from mlsys.grading import NeedsGpu, Speed, WrongAnswer, speed
-from mlsys.grading.speed import points_fraction, time_checked
+from mlsys.grading.speed import Race, points_fraction
 from mlsys.measure.device import torch_sees_gpu
 from mlsys.measure.timing import Pair
 
@@ -94,9 +94,11 @@ def right_at_first():
 
 def timed(work, reference=honest):
     tensors = torch.randn(48, 64), torch.randn(32, 64).T
-    return time_checked(
-        (work, {}), (reference, {}) if reference else None, tensors, product, torch.matmul, "C", on_gpu=False
-    )
+    race = Race((work, {}), (reference, {}) if reference else None, (48, 32, 64), tensors, product, torch.matmul)
+    race.check()
+    pair = race.time(on_gpu=False)
+    race.last_result().check()
+    return pair
 
 
 @pytest.mark.parametrize("reference", [honest, None])

@@ -7,11 +7,12 @@ That command writes its record, `tests/redteam/results/<device>.json`, which is 
 import os
 
 import pytest
-from redteam_record import write_record
+from gpu_records import write_record
+from redteam_record import RESULTS, digest_of_list
 from redteam_samples import Attack, Graded, grade_attacks, read_attacks
 
 from mlsys.grading.records import WAITING
-from mlsys.measure.device import gpu_device, torch_sees_gpu
+from mlsys.measure.device import torch_sees_gpu
 
 ATTACKS = read_attacks("gpu")
 KINDS = ("attack", "twin")
@@ -39,7 +40,8 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> Graded:
                     "message": message.split("\n")[0][:200],
                 }
             )
-    write_record(gpu_device(), rows, [" ".join(lost[:3]) for lost in lost_by_honest(found)])
+    honest_lost = [" ".join(lost[:3]) for lost in lost_by_honest(found)]
+    write_record(RESULTS, {"list": digest_of_list(), "attacks": rows, "honest_lost": honest_lost})
     return found
 
 

@@ -1,0 +1,48 @@
+"""Sample classes: graded in a tree of their own, and the marks that were written down beforehand."""
+
+import csv
+from pathlib import Path
+
+from rich.console import Console
+
+from mlsys.course.release import release
+from mlsys.course.sample_class import hand_in
+from mlsys.course.tree import CourseTree
+from mlsys.grading.class_grading import Options, grade_class
+from mlsys.grading.records import QuestionRecord
+
+ROOT = Path(__file__).parents[2]
+Key = tuple[str, str]
+"""A student and a question."""
+
+
+def graded(name: str, folder: Path, config: str = "", workers: int = Options.workers) -> dict[Key, QuestionRecord]:
+    """What each question of each sample submission got; `config` is added to nbgrader's configuration."""
+    tree = CourseTree(folder / "course")
+    release(ROOT, tree, [name])
+    path = tree.root / "nbgrader_config.py"
+    path.write_text(path.read_text() + config)
+    hand_in(ROOT / "labs" / name / "lab.py", folder / "submissions", tree)
+    options = Options(folder / "submissions", workers=workers)
+    batch = grade_class(ROOT, tree, name, options, Console(quiet=True))
+    return {
+        (student, question.question): question
+        for student, record in batch.records.items()
+        for question in record.questions
+    }
+
+
+def expected(name: str) -> dict[Key, dict[str, str]]:
+    """The rows of `class/expected.csv`."""
+    with (ROOT / "labs" / name / "class" / "expected.csv").open(newline="") as file:
+        return {(row["student"], row["question"]): row for row in csv.DictReader(file)}
+
+
+def is_due(points: float, written: str) -> bool:
+    """Whether these are the points that a table has, such as "5", or "3-5" where they depend on the device.
+
+    >>> is_due(4.2, "3-5"), is_due(4.2, "5")
+    (True, False)
+    """
+    least, _, most = written.partition("-")
+    return float(least) <= points <= float(most or least)

@@ -1,0 +1,49 @@
+"""The sample classes on a GPU: `python -m pytest tests/labs/test_sample_classes_gpu.py -m gpu`.
+
+That command writes its record, `tests/labs/results/<device>.json`, which is committed; `test_sample_classes.py` holds
+it to the marks written down at present.
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gpu_records import write_record
+from sample_classes import ROOT, expected, graded, is_due
+
+from mlsys.course.lab import find_labs
+from mlsys.measure.device import torch_sees_gpu
+
+CONFIG = 'c.RunQuestions.cpu_limit_s = 6\nc.RunQuestions.device = "gpu"\n'
+RESULTS = Path(__file__).parent / "results"
+LABS = find_labs(ROOT)
+
+
+@pytest.fixture(scope="module")
+def marks() -> dict[str, Any]:
+    """What the record holds: filled by the tests, written after each, so that nothing is lost with a later one."""
+    return {}
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch_sees_gpu(), reason="needs a CUDA GPU")
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("name", LABS)
+def test_sample_class_gets_the_marks_written_beforehand(tmp_path: Path, name: str, marks: dict[str, Any]) -> None:
+    # Most of them wait for compilers, for the GPU, or for their limits.
+    found = graded(name, tmp_path, CONFIG, workers=os.cpu_count() or 1)
+    marks[name] = [
+        {
+            "student": student,
+            "question": question,
+            "verdict": result.verdict,
+            "points": result.points,
+            "seconds": round(result.seconds, 2),
+        }
+        for (student, question), result in sorted(found.items())
+    ]
+    write_record(RESULTS, marks)
+    due = {key: row["points_gpu"] for key, row in expected(name).items()}
+    assert found.keys() == due.keys()
+    assert [result for key, result in found.items() if not is_due(result.points, due[key])] == []
