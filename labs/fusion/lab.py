@@ -79,16 +79,18 @@ scorecard = grading.Scorecard(
 # %% [markdown]
 # ## Predictions
 #
-# Before any counting, write down what you expect. How close you are is not graded. The point is to have something to be
-# surprised by.
+# Before any counting, write down what you expect; a guess will do. How close you are is not graded. The point is to have
+# something to be surprised by. Running the cell **seals** the numbers: it keeps them with the time. Running it again
+# seals anew, and the last numbers are what is compared at the end, so leave them alone once you go on.
 #
 # 1. `chain_gain`: three element-wise steps (ReLU, batch normalisation, multiplication by a scale) become one kernel. How
 #    many *times* fewer bytes move?
 # 2. `softmax_gain`: softmax written as five array operations (row maximum, subtract, exponential, row sum, divide)
 #    becomes one kernel. How many *times* fewer bytes move?
 # 3. `layernorm_gain`: the same for layer normalisation, written as eight array operations.
-# 4. `registers`: a program holds two rows of 4096 numbers on 8 warps, so each thread holds 32 numbers of 32 bits. How
-#    many registers does the compiler give each thread in all? (A thread can have 255.)
+# 4. `registers`: in layer normalisation, 256 threads (8 warps of 32) share two rows of 4096 numbers. Each thread holds 32
+#    numbers, each in a register of 32 bits, and needs more registers for addresses, gamma, beta and results. How many
+#    does the compiler give it in all? (A thread can have 255.)
 # 5. `share_of_copy`: what share of the speed of a plain copy of the same tensor will your softmax reach? A number such
 #    as 0.1, 0.5 or 1. (It is measured if you have a GPU.)
 
@@ -148,17 +150,25 @@ energy
 #   stride(0) + j * stride(1)`. A contiguous 5 x 3 matrix has strides (3, 1), its transpose is the same memory with
 #   strides (1, 3). A kernel that uses both strides handles them all.
 # - `tl.arange(0, BLOCK)` makes a block of indices. BLOCK must be a power of two, and known when the kernel is compiled
-#   (`tl.constexpr`). `row[:, None]` stands the row indices up as a column, `col[None, :]` lays the column indices down,
-#   and combining the two gives a block of ROWS x BLOCK addresses.
+#   (`tl.constexpr`). `row[:, None]` makes the row indices a column, ROWS x 1, and `col[None, :]` makes the column
+#   indices a row, 1 x BLOCK; combining the two gives a block of ROWS x BLOCK addresses.
 # - The **mask** switches single addresses off. Triton checks no address: without it the kernel would read and write
 #   where other data lies, or the process dies. Elements that are switched off get the value `other`. Choose it so that
 #   it does no harm: 0 for a sum, minus infinity (`-float("inf")`) for a maximum. Left out, it can be anything.
 # - A program is executed by `num_warps` **warps** of 32 threads each. They share the block evenly: a block of 2 x 4096
 #   numbers on 8 warps is 32 numbers per thread, and a thread keeps them in its **registers**.
 # - `tl.sum(x, 1)` and `tl.max(x, 1)` reduce along the columns: one number per row. To combine it with the block again,
-#   stand it up: `x - m[:, None]`.
+#   make it a column: `x - m[:, None]`.
 # - `.to(tl.float32)`: inputs may be float16. **Calculate in float32 always**, and convert at the end, with
 #   `.to(y_ptr.dtype.element_ty)`: float16 ends at 65504 and keeps 11 bits, so sums in it overflow or lose digits.
+#
+# These work number by number, on blocks as on single numbers:
+#
+# - `tl.maximum(a, b)`: the larger of the two. Python's `max` is not for blocks: in the interpreter it returns a or b
+#   whole, without an error.
+# - `tl.where(condition, a, b)`: a where the condition holds, b elsewhere.
+# - `tl.exp(a)`, `tl.erf(a)`, `tl.sqrt(a)`, and `tl.rsqrt(a)`, which is 1 / sqrt(a). They take float32; for float16 the
+#   error is `Expected dtype ['fp32', 'fp64'] but got fp16`.
 #
 # The lab's own functions launch your kernels, so that you write kernels and nothing else. All vectors that belong to
 # columns (means, scales, biases) are contiguous; matrices may have any strides. `run` is for trying things out.
@@ -379,15 +389,15 @@ scorecard.passed("a")
 #   `tl.cdiv(cols, BLOCK)` tiles side by side, program p has tile row `p // Q` and tile column `p % Q`.
 # - The kernel takes exactly the arguments given below and is right for all sizes from 1 up, tiles that do not divide
 #   them, and any strides of x and y. Vectors are contiguous and have the dtype of x, float32 or float16, as y has.
-# - It calculates in float32.
+# - It calculates in float32: convert x and every vector after loading.
 #
 # <details><summary>Hint 1</summary>
 # It is the kernel that you have read, with two changes: the columns begin at tile column times BLOCK, and nothing is
 # added up. A vector is loaded with <code>tl.load(mean_ptr + col, mask=col &lt; cols, other=0.0)</code>.
 # </details>
 # <details><summary>Hint 2</summary>
-# <code>tl.maximum(x, 0.0)</code> is relu. <code>tl.sqrt</code> and <code>tl.rsqrt</code>, which is 1 / sqrt, take float32.
-# A block of BLOCK numbers combines with one of ROWS x BLOCK as <code>mean[None, :]</code>.
+# <code>tl.maximum(x, 0.0)</code> is relu, and <code>tl.rsqrt(var + epsilon)</code> is 1 / sqrt(var + epsilon). A block of
+# BLOCK numbers combines with one of ROWS x BLOCK as <code>mean[None, :]</code>.
 # </details>
 # <details><summary>Hint 3</summary>
 # Work per column is done once per tile, so combine the vectors first: <code>factor = gamma * tl.rsqrt(var +
@@ -503,8 +513,7 @@ scorecard.passed("b")
 # </details>
 # <details><summary>Hint 3</summary>
 # <code>e = tl.exp(x - tl.max(x, 1)[:, None])</code>; <code>y = e / tl.sum(e, 1)[:, None]</code>. A row past the end is
-# all minus infinity and gives NaNs, which the mask of the store keeps out (the interpreter warns of an invalid value in
-# subtract there, which is harmless). One division per row and a multiplication per
+# all minus infinity and gives NaNs, which the mask of the store keeps out. One division per row and a multiplication per
 # element are cheaper than one division per element.
 # </details>
 
@@ -557,6 +566,8 @@ def masked(x):
 
 check_softmax(draw.matrix(2, 32), "one program")
 check_softmax(draw.matrix(8, 64), "four programs")
+# A row past the end may become NaN; the store's mask keeps it out. So if the interpreter warns of an "invalid value
+# encountered in subtract", that does no harm.
 check_softmax(draw.matrix(5, 32), "rows ragged")
 check_softmax(draw.matrix(4, 41), "columns ragged")
 check_softmax(draw.matrix(1, 1), "a single number")
@@ -601,9 +612,9 @@ scorecard.passed("c")
 # <code>tl.max(x, 0)</code> is one number.
 # </details>
 # <details><summary>Hint 2</summary>
-# Begin with <code>m = -float("inf")</code> and <code>s = 0.0</code> (for Triton both must be float32 from the start; a
-# number that is changed in a loop keeps its type). If the first block is all minus infinity, then m' is minus infinity
-# too, and -inf - (-inf) is NaN. What can be subtracted instead of m' in that case?
+# Begin with <code>m = -float("inf")</code> and <code>s = 0.0</code>: both are float32 as they stand. (<code>s = 0</code>
+# would be an int, and what is changed in a loop must keep its type.) If the first block is all minus infinity, then m' is
+# minus infinity too, and -inf - (-inf) is NaN. What can be subtracted instead of m' in that case?
 # </details>
 # <details><summary>Hint 3</summary>
 # <code>higher = tl.maximum(m, tl.max(x, 0))</code>; <code>base = tl.where(higher == -float("inf"), 0.0, higher)</code>;
@@ -707,13 +718,13 @@ scorecard.passed("d")
 # difference of two large numbers has few right digits.
 # </details>
 # <details><summary>Hint 2</summary>
-# <code>d = tl.where(col &lt; cols, x - m[:, None], 0.0)</code> sets the lanes beyond the edge to 0 again, so that
+# <code>d = tl.where(col[None, :] &lt; cols, x - m[:, None], 0.0)</code> sets the lanes beyond the edge to 0 again, so that
 # <code>tl.sum(d * d, 1) / cols</code> is the variance.
 # </details>
 # <details><summary>Hint 3</summary>
-# Load x as in question c, with <code>other=0.0</code>, and gamma and beta as in question b. <code>m = tl.sum(x, 1) /
-# cols</code>; d as in hint 2; <code>r = tl.rsqrt(tl.sum(d * d, 1) / cols + epsilon)</code>; <code>y = d * r[:, None] *
-# gamma + beta</code>, with gamma and beta laid down as rows.
+# Load x with <code>other=0.0</code>, where question c has minus infinity, and gamma and beta as the vectors of question b.
+# <code>m = tl.sum(x, 1) / cols</code>; d as in hint 2; <code>r = tl.rsqrt(tl.sum(d * d, 1) / cols + epsilon)</code>;
+# <code>y = d * r[:, None] * gamma[None, :] + beta[None, :]</code>.
 # </details>
 
 
@@ -775,7 +786,8 @@ check_layernorm(draw.matrix(5, 32), "rows ragged")
 check_layernorm(draw.matrix(4, 41) + 3, "columns ragged")
 check_layernorm(draw.matrix(1, 2, values="climbing"), "two numbers")
 check_layernorm(draw.matrix(9, 1), "one column", rows=4)
-# A GPU's division may leave the mean two units in the last place off, and 1 / sqrt(EPSILON) makes 316 times as much of it.
+# On a GPU the mean may be two units in its last place off. Where v is 0 that error comes out 316 = 1 / sqrt(EPSILON) times
+# as large, so the numbers here are small.
 check_layernorm(torch.full((3, 40), 0.001, device=DEVICE), "constant rows")
 check_layernorm(draw.matrix(6, 40, values="negative"), "all values negative")
 check_layernorm(draw.matrix(6, 40, layout="column"), "a transposed view")
@@ -807,7 +819,7 @@ scorecard.passed("e")
 # Copy your kernel of question b, and replace what it calculates.
 # </details>
 # <details><summary>Hint 2</summary>
-# <code>tl.erf</code> takes float32. 1 / sqrt 2 is 0.7071067811865476.
+# erf is <code>tl.erf</code>, and 1 / sqrt 2 is 0.7071067811865476.
 # </details>
 # <details><summary>Hint 3</summary>
 # <code>v = x + bias[None, :]</code>; <code>y = 0.5 * v * (1.0 + tl.erf(v * 0.7071067811865476))</code>.
@@ -887,17 +899,37 @@ check_bias_gelu(50 * m.half(), f"float16, strides {m.half().stride()}", wanted)
 scorecard.passed("f")
 
 # %% [markdown]
+# **Do they compile for a GPU?** The interpreter takes some things that the compiler refuses, such as a variable that is
+# an int before a loop and a float in it. The next cell compiles your kernels of b to f for a T4. No GPU is needed, and it
+# takes some ten seconds. A kernel that does not compile ends the cell; the last lines say where and why.
+
+# %%
+matrix, vector = (torch.empty(shape, dtype=torch.float16, device="meta") for shape in ((100, 4096), 4096))
+for kernel, launch, constants, vectors in (
+    (chain_kernel, launch_chain, {"ROWS": 4, "BLOCK": 256}, 5),
+    (softmax_kernel, launch_softmax, {"ROWS": 1, "BLOCK": 4096}, 0),
+    (long_softmax_kernel, launch_long_softmax, {"BLOCK": 1024}, 0),
+    (layernorm_kernel, launch_layernorm, {"ROWS": 1, "BLOCK": 4096}, 2),
+    (bias_gelu_kernel, launch_bias_gelu, {"ROWS": 4, "BLOCK": 256}, 1),
+):
+    compiler_report(kernel, [constants], matrix, matrix, *[vector] * vectors, launch=launch, capabilities=[75])
+    print(f"{kernel.fn.__name__} compiles")
+
+# %% [markdown]
 # ## g. Choose rows, columns and warps by arithmetic
 #
 # Your kernels are right for any ROWS and warps. How fast they are depends on both:
 #
 # - **Registers.** Each thread holds ROWS * BLOCK / (32 * num_warps) numbers of the block, and needs more registers for
 #   the results, for addresses and for vectors. A thread has at most 255. If they do not suffice, the compiler
-#   **spills**: it stores values in memory and loads them again, traffic that nobody counted. And the registers of all
-#   threads together are 65,536 per multiprocessor: the more each has, the fewer threads are there at a time to wait for
-#   memory side by side. (A program of 32 warps has 1024 threads, so 64 registers for each are all there is.)
+#   **spills**: it stores values in *local memory*, which despite its name is a part of DRAM behind the caches, and loads
+#   them again, traffic that nobody counted. And the registers of all threads together are 65,536 per multiprocessor: the
+#   more each has, the fewer threads are there at a time to wait for memory side by side. (A program of 32 warps has 1024
+#   threads, so 64 registers for each are all there is.)
 # - **Wide accesses.** A thread loads 16 bytes at once if it has that many neighbouring numbers: 4 of float32, 8 of
-#   float16. With fewer, more instructions move the same bytes.
+#   float16. With fewer, as when many warps share a row, more instructions move the same bytes.
+# - **Reductions.** Each warp reduces its own numbers. Then the warps that share a row exchange their results through
+#   **shared memory**, a small memory on the chip, and all wait for the slowest of them.
 # - **Short rows.** A row of 100 numbers is too little work for a program of its own.
 #
 # Write `row_config((rows, cols), dtype)` for softmax and layer normalisation; dtype is `"fp32"`, `"fp16"` or `"bf16"`
@@ -920,7 +952,7 @@ scorecard.passed("f")
 # </details>
 # <details><summary>Hint 3</summary>
 # <code>num_warps = ROWS * BLOCK // 1024</code> puts exactly 32 numbers on a thread. Two rows per program are often a little
-# faster where a row is short: more loads are under way at the same time.
+# faster up to BLOCK = 8192: more loads are under way at the same time.
 # </details>
 
 
@@ -975,10 +1007,12 @@ for kind in ("bf16", "fp16", "fp32"):
 scorecard.passed("g")
 
 # %% [markdown]
-# **What the compiler says.** Triton can compile your kernel for GPUs that are not here, and NVIDIA's assembler reports
-# what it needs. Predict first: for two rows of 4096 numbers on 8 warps you have sealed a number of registers. What
-# changes with 4, 2 or 1 warps? The next cell compiles your own layer normalisation for a T4 (sm_75) and for an H100
-# (sm_90), with fewer and fewer warps. No GPU is needed. (It takes some seconds.)
+# **What the compiler says.** The last step of compiling is NVIDIA's assembler, which writes the machine code and reports
+# what the kernel needs: registers per thread, bytes that each thread spills (only the stores; the loads come on top), and
+# shared memory per program. Predict first: for two rows of 4096 numbers on 8 warps you have sealed a number of registers.
+# What changes with 4, 2 or 1 warps? The next cell compiles your own layer normalisation for a T4 (sm_75, as the compiler
+# calls its generation of GPUs) and for an H100 (sm_90), with fewer and fewer warps. No GPU is needed. (It takes some
+# seconds.)
 
 # %%
 rows_of_4096, vector_of_4096 = (torch.empty(shape, dtype=torch.float16, device="meta") for shape in ((100, 4096), 4096))
@@ -990,16 +1024,16 @@ for report in reports:
 
 # %% [markdown]
 # **Say why.** In three to six sentences: how many numbers of the block does a thread hold in each line of the report,
-# and how many registers does it get? From how many numbers per thread on does your kernel spill, and where do spilled
-# values go? Why is it not best to take as many warps as possible, so that every thread needs few registers? A person
-# reads this; it gives 5 points.
+# and how many registers does it get? Which of these numbers per thread is the first at which your kernel spills, and
+# where do spilled values go? Why is it not best to take as many warps as possible, so that every thread needs few
+# registers? A person reads this; it gives 5 points.
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "g-why", "locked": false, "points": 5, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "g-why", "role": "written", "needs": ["setup"], "title": "Registers and spills"}
 # ### BEGIN SOLUTION
 # #: *Your answer*
 # With 8 warps a thread holds 2 * 4096 / 256 = 32 numbers and gets about 70 registers: 32 for the numbers, the rest for
 # gamma, beta, addresses and results on their way. With 4 warps it holds 64 numbers and gets about twice as many
-# registers; with 2 warps 128 numbers and 255, the most there are, and some values may spill; with 1 warp it holds 256,
+# registers; with 2 warps 128 numbers and nearly all of the 255, or all and some values spill; with 1 warp it holds 256,
 # more than a thread has registers, so it must spill. Spilled values go to local memory, which lies in device memory
 # behind the caches: traffic that the count of bytes does not know. More warps than needed leave each thread less than 16
 # bytes per load, and the reductions along a row must wait for more warps.
@@ -1161,8 +1195,8 @@ layernorm_race
 # - The grid has P programs. Program p handles rows p, p + P, p + 2 P, ...: `for row in range(tl.program_id(0), rows,
 #   tl.num_programs(0))`.
 # - BLOCK is at least cols: a row is one block.
-# - `partial_ptr` is the address of a contiguous float32 tensor of shape (2, P, cols). Program p writes its sums for
-#   dgamma to `partial[0, p]` and those for dbeta to `partial[1, p]`, also if it had no rows.
+# - `partial_ptr` is the address of `partial = torch.empty((2, P, cols), dtype=torch.float32)`. Program p writes its sums
+#   for dgamma to `partial[0, p]` and those for dbeta to `partial[1, p]`, also if it had no rows.
 # - `STAGES` is for the race against memory: give it to the loop as `tl.range(..., num_stages=STAGES)`, and Triton loads
 #   the rows that come next while it works on this one. It is always there and changes no result.
 # - Any strides of x, dy and dx; float32 or float16; calculated in float32.

@@ -71,21 +71,22 @@ scorecard = grading.Scorecard(
 # %% [markdown]
 # ## Predictions
 #
-# Before any counting, write down what you expect. How close you are is not graded. The point is to have something to be
-# surprised by.
+# Before any counting, and best before you read the chapter on tiling, write down what you expect. How close you are is
+# not graded. The point is to have something to be surprised by.
 #
 # Moving bytes between DRAM and the chip is what we want to do less of. A **tile** is a small block of a matrix. In the
 # tiled product, the GPU brings one tile of A and one tile of B onto the chip, multiplies the two, adds the result to a
 # tile of C that it keeps on the chip, and goes on to the next pair.
 #
 # 1. `saves_by_tile`: C = A B with 1024 x 1024 matrices. Without tiles, each multiplication fetches its two numbers from
-#    DRAM. With tiles of 64 x 64, how many *times* fewer bytes move?
+#    DRAM. With tiles of 64 x 64, how many *times* fewer bytes move? (Either way, each element of C is written once, and
+#    that counts too.)
 # 2. `saves_by_memory`: the on-chip memory becomes 4 times as large, and you choose the best tiles for it. How many
 #    *times* fewer bytes move than with the best tiles before?
 # 3. `cost_of_two_more`: with tiles of 64 x 64, the matrices grow from 128 x 128 to 130 x 130. How many *times* as many
 #    bytes move? (The matrices themselves have 1.03 times as many elements.)
-# 4. `share_of_library`: what share of the speed of NVIDIA's own library will your first float32 kernel reach at 2048 x
-#    2048? A number such as 0.05, 0.5 or 1. (It is measured if you have a GPU.)
+# 4. `share_of_library`: what share of the speed of NVIDIA's own library will your float32 kernel reach at 2048 x 2048,
+#    once you have tuned it? A number such as 0.05, 0.5 or 1. (It is measured in question e if you have a GPU.)
 
 # %% nbgrader={"grade": false, "grade_id": "gap-predictions", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "gap", "role": "predict", "needs": ["setup"]}
 ### BEGIN SOLUTION
@@ -157,8 +158,9 @@ y
 # **Your task.** The next cell should return `2 * x` for any matrix x with any strides. It has five faults. The first
 # stops with the message *"Mask argument cannot be block type if pointer argument is not a block"*; the other four give
 # wrong results or write where they must not. Repair it. Keep the names `double_kernel` and `double`. (When Triton
-# stops, it prints a long report. Read its last line for what happened, then look further up for a line of your own for
-# where.)
+# stops, it prints a long report. Its last line says what happened. Where: without a GPU, at the arrow in your kernel
+# near the top, above *"The above exception was the direct cause"*; what is below that only led to the kernel. On a GPU,
+# at the `^` just above the last line.)
 #
 # <details><summary>Hint 1</summary>
 # The message is about the first argument of a load. One address cannot take a block of masks. Compare with the store
@@ -435,7 +437,10 @@ scorecard.passed("b")
 # 3. Blocks of addresses for the first tile of A and of B.
 # 4. `acc = tl.zeros((TILE_M, TILE_N), dtype=tl.float32)`, then the loop over k: load two tiles, masked in both of their
 #    dimensions; add their product; move the addresses on.
-# 5. Store the tile, masked in both dimensions.
+# 5. Store the tile, masked in both dimensions. `tl.store` converts to the dtype of C by itself.
+#
+# To round up in a kernel, take `tl.cdiv(N, TILE_N)`. `triton.cdiv` is for the code around a kernel, and `-(-N //
+# TILE_N)` rounds *down* in one, for there `//` cuts towards zero.
 #
 # <details><summary>Hint 1</summary>
 # Program number p in a grid of R rows and Q columns of tiles: the row is <code>p // Q</code>, the column is <code>p %
@@ -451,9 +456,9 @@ scorecard.passed("b")
 # <details><summary>Hint 3</summary>
 # A's first addresses: <code>a_ptr + rows[:, None] * stride_am + ks[None, :] * stride_ak</code>. B's: <code>b_ptr +
 # ks[:, None] * stride_bk + cols[None, :] * stride_bn</code>. The loop body: load a, load b, <code>acc = tl.dot(a, b,
-# acc, input_precision="ieee")</code>, move both. The end: <code>tl.store(c_ptrs, acc.to(c_ptr.dtype.element_ty),
-# mask=(rows[:, None] &lt; M) &amp; (cols[None, :] &lt; N))</code>. The grid is a tuple of one number:
-# <code>(triton.cdiv(M, tile_m) * triton.cdiv(N, tile_n),)</code>.
+# acc, input_precision="ieee")</code>, move both. The end: <code>tl.store(c_ptrs, acc, mask=(rows[:, None] &lt; M) &amp;
+# (cols[None, :] &lt; N))</code>. The grid is a tuple of one number: <code>(triton.cdiv(M, tile_m) * triton.cdiv(N,
+# tile_n),)</code>.
 # </details>
 
 
@@ -582,6 +587,10 @@ for group in (1, draw.integer(2, 9)):
         draw.matrix(60, draw.ragged(1, 100), layout="sliced"),
     )
     check_matmul_kernel(a, b, f"strides {a.stride()} and {b.stride()}", (16, 32, 16), group)
+# Two whole groups and a part of a third, if the kernel groups its programs.
+group = draw.integer(2, 4)
+a, b = draw.matrix(40 * group - 3, 20), draw.matrix(20, draw.ragged(33, 60))
+check_matmul_kernel(a, b, "more rows of tiles than two groups have", (16, 16, 16), group)
 ### END HIDDEN TESTS
 scorecard.passed("c")
 
@@ -702,18 +711,18 @@ scorecard.passed("d")
 
 # %% [markdown]
 # **Say why.** In three to six sentences: for (4096, 4096, 4096) in fp32, how many bytes of shared memory and how many
-# accumulators per thread does your choice take? Which limit would you meet first if you doubled TILE_M and TILE_N? What
-# would be lost with tiles half as large? A person reads this; it gives 5 points.
+# accumulators per thread does your choice take? What do the two become if only TILE_M and TILE_N are doubled, and which
+# of rules 2 and 3 still hold then? What would be lost with tiles half as large? A person reads this; it gives 5 points.
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "d-why", "locked": false, "points": 5, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "d-why", "role": "written", "needs": ["setup"], "title": "Say why"}
 # ### BEGIN SOLUTION
 # #: *Your answer*
 # 64 x 64 x 32 with three stages takes 3 x (64 + 64) x 32 x 4 bytes = 48 KiB of shared memory, which fits the 64 KiB of
 # the T4 and so all three chips. Four warps are 128 threads, so each holds 64 x 64 / 128 = 32 accumulators. With 128 x
-# 128 the accumulators come first: 128 per thread at four warps, twice what compiles without spills; eight warps bring
-# that to 64, but the shared memory, 96 KiB, then exceeds the T4's, so TILE_K or the stages must shrink. With 32 x 32
-# each loaded byte serves 8 FLOPs instead of 16, so twice as many bytes move and DRAM or L2 would limit the kernel;
-# there would be four times as many programs, which helps only where 64 x 64 leaves some of the chip without work.
+# 128 neither rule holds: 96 KiB exceed the T4's shared memory, so TILE_K or the stages must shrink, and 128
+# accumulators per thread are twice what compiles without spills, so it takes eight warps. With 32 x 32 each loaded
+# byte serves 8 FLOPs instead of 16, so twice as many bytes move and DRAM or L2 would limit the kernel; there would be
+# four times as many programs, which helps only where 64 x 64 leaves some of the chip without work.
 # ### END SOLUTION
 
 # %% [markdown]
@@ -733,12 +742,13 @@ scorecard.passed("d")
 # H200 (Triton 3.6, matrices of 2048 x 2048) tiles of 16 x 16, 32 x 32 and 64 x 64 with 4 warps reached 0.28, 0.57 and
 # 0.81 of the library's speed. Then `TILE_K`, `num_stages` and `num_warps`. Third, the **order of the programs**, which
 # is what `GROUP_M` is for: it helps where DRAM is the limit, which the challenge below is closer to. On that H200, in
-# float32, it changed nothing. Can you say why?
+# float32, it changed nothing. Can you say why? (Hint 1 ends with the answer.) A changed order must still reach every
+# tile once: the cell before the race checks that, with more rows of tiles than two groups have.
 #
 # <details><summary>Hint 1: what the order of programs has to do with DRAM</summary>
 # A GPU runs some hundred programs at a time, in the order of their numbers. If these are one long row of tiles of C,
 # they need one band of A and very many bands of B. If they are a square block of tiles, they need few bands of each,
-# and the L2 cache holds them.
+# and the L2 cache holds them. At 2048 x 2048 in float32, the L2 of an H200 holds all of A and B, in any order.
 # </details>
 # <details><summary>Hint 2</summary>
 # Divide the rows of tiles into groups of GROUP_M. Number the tiles within a group column by column: down GROUP_M tiles,
@@ -747,7 +757,8 @@ scorecard.passed("d")
 # <details><summary>Hint 3</summary>
 # <code>group = p // (GROUP_M * tiles_n)</code>; <code>rows_in_group = min(tiles_m - group * GROUP_M, GROUP_M)</code>;
 # within the group, <code>q = p % (GROUP_M * tiles_n)</code>, the row is <code>group * GROUP_M + q %
-# rows_in_group</code> and the column <code>q // rows_in_group</code>. Run the tests of question c again afterwards.
+# rows_in_group</code> and the column <code>q // rows_in_group</code>. (<code>min</code> of two numbers works in a
+# kernel.) Afterwards run the next cells and the tests of question c.
 # </details>
 
 
@@ -760,6 +771,16 @@ def matmul_inputs(draw, shape, dtype):
 
 
 RACES = [(2048, 2048, 2048), (1537, 2049, 513)]
+
+# %%
+# Is the order of the programs right? Two and a half groups of rows of tiles: the last group is smaller than the others.
+chosen = config(RACES[0], "fp32") | {"TILE_M": 16, "TILE_N": 16, "TILE_K": 16}
+for group in (3, chosen["GROUP_M"]):
+    a, b = torch.randn(40 * group - 3, 20, device=DEVICE), torch.randn(20, 40, device=DEVICE)
+    what = f"matmul_kernel with GROUP_M = {group} and {triton.cdiv(len(a), 16)} rows of tiles"
+    right = (a.double() @ b.double()).float()
+    constants = chosen | {"GROUP_M": group}
+    grading.check_kernel(matmul_kernel, constants, [a, b], right, launch=launch_matmul, what=what, tile=(16, 16))
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "e-speed", "locked": true, "points": 10, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "e", "role": "speed", "needs": ["setup", "c", "d"], "device": "gpu", "title": "The race"}
 race = grading.speed(
@@ -814,10 +835,14 @@ race
 # a T4 user loses nothing by leaving these 5 points to the end.
 #
 # Give `tensor_kernel`, which keeps the contract of question c for float16 inputs (it may be `matmul_kernel` itself),
-# and `tensor_config` for it. The comparison is with NVIDIA's library in float16.
+# and `tensor_config` for it. The comparison is with NVIDIA's library in float16. If your tiles are to depend on the
+# device, ask `torch.cuda.get_device_capability()`: (8, 0) is an A100 and (9, 0) an H100, whose shared memory stands in
+# `SHARED_MEMORY`, and (8, 9) is an L4, which has 99 KiB. Ask only where `DEVICE` is `"cuda"`: without a GPU
+# `tensor_config` is called as well and must return a dict.
 #
 # `launch_tensor` gives you two more things to try, once that is fast. They are what separates a good kernel from the
-# library; on an H200, for bf16 and 4096 x 4096, one program per tile reached 0.96 of its speed and both together 0.99:
+# library; on an H200, at 4096 x 4096, one program per tile reached 0.96 of its speed in float16. Both together reached
+# 1.00 in bf16, another 16-bit format:
 #
 # - A **persistent** kernel: with `"PROGRAMS"` in the dict, at most so many programs start, and each computes one tile
 #   after the other, `for p in tl.range(tl.program_id(0), tiles, tl.num_programs(0), flatten=True)`. With about one
@@ -834,9 +859,9 @@ race
 # the device that you have, not of the smallest one.
 # </details>
 # <details><summary>Hint 3</summary>
-# Begin with 128 x 128 x 64, 8 warps, 3 stages, and go on to 128 x 256 x 64 with 4 stages if your device has 160 KiB of
-# shared memory or more (A100, H100). Keep programs that run together in a square block of tiles, as in the hints of
-# question e.
+# Begin with 128 x 128 x 64, 8 warps, 3 stages. By question d's formula, 128 x 256 x 64 fits an A100 with 3 stages and
+# an H100 with 4: go on to that. Keep programs that run together in a square block of tiles, as in the hints of question
+# e.
 # </details>
 
 

@@ -94,7 +94,7 @@ def _plain(value: object) -> str:
 
 
 def _describe(actual: "torch.Tensor", expected: "torch.Tensor", found: Difference, tile: tuple[int, int] | None) -> str:
-    first = tuple(int(index) for index in np.unravel_index(int(found.wrong.int().argmax()), found.wrong.shape))
+    first = tuple(int(index) for index in np.unravel_index(int(found.wrong.byte().argmax()), found.wrong.shape))
     lines = [
         f"{int(found.wrong.sum()):,} of {found.wrong.numel():,} elements are wrong.",
         f"First wrong element: {_place(first, tile)} is {float(actual[first]):.6g}"

@@ -66,8 +66,8 @@ class ErrorPicture:
         block = _side(high, tile and tile[0], hidden), _side(wide, tile and tile[1], hidden)
         starts = [np.arange(0, size, step) for size, step in zip((high, wide), block, strict=True)]
 
-        columns = np.add.reduceat(marks, starts[0], axis=0, dtype=np.int64)
-        count = np.add.reduceat(columns, starts[1], axis=1)
+        bands = [marks[start : start + block[0]].sum(axis=0, dtype=np.int64) for start in starts[0]]
+        count = np.add.reduceat(np.stack(bands), starts[1], axis=1)
         total = np.outer(*(np.diff(start, append=size) for start, size in zip(starts, (high, wide), strict=True)))
         levels = (count > 0).astype(int) + (count == total)
         return cls((high, wide), block, tile, tuple("".join(map(str, row)) for row in levels))

@@ -160,7 +160,7 @@ def _guard_allocations(buffers: list[_Guarded]) -> Any:
             name = getattr(function, "__name__", "")
             if name not in _ALLOCATING or result.is_complex() or result.is_meta:
                 return result
-            what = f"result of torch.{name}, shape {tuple(result.shape)}"
+            what = f"tensor of shape {tuple(result.shape)} from torch.{name}"
             if name.startswith(("empty", "new_empty")):
                 fresh = _Guarded(tuple(result.shape), result.stride(), result, what)
                 fresh.before = fresh.buffer.clone()

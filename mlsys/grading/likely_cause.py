@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _SMALL_ERROR = 0.2
 """Root mean square error, relative to that of the result, up to which digits are missing and not indices wrong."""
-_ENOUGH_ROWS = 1000
+_ENOUGH_ROWS = 100
 _ENOUGH_COLUMNS = 4
 """A line fits any two numbers of a row."""
 
@@ -37,8 +37,9 @@ def likely_cause(
     matrix = actual.dim() == 2
     if bool(missing.all()):
         return (
-            "every element is NaN: nothing was written (check the grid and the store), or every program also loads "
-            "from outside its inputs (check the addresses and the masks, also along what is summed over)."
+            "every element is NaN: nothing was written (check the grid and the store), every program also loads from "
+            "outside its inputs (check the addresses and the masks, also along what is summed over), or a step took "
+            "infinity from infinity."
         )
     if bool(missing.any()) and bool((wrong == missing).all()):
         return (
@@ -51,9 +52,9 @@ def likely_cause(
         return "only tiles at the edge are wrong: a mask of a load or of the store is missing or tests the wrong size."
     if matrix and tile is not None and min(actual.shape) > 0 and not bool(wrong[: tile[0], : tile[1]].any()):
         return "the first tile is right and others are not: check how the tile's number gives its rows and columns."
-    if bool((actual[wrong] == 0).all()):
+    if bool((~wrong | (actual == 0)).all()):
         return "the wrong elements are zero: nothing was added there; check the bounds of the loop and the masks."
-    if bool(actual[wrong].isinf().all()):
+    if bool((~wrong | actual.isinf()).all()):
         return (
             f"the wrong elements are infinite: a step went past the largest {dtype_name(actual)}. Compute in float32, "
             "and subtract the maximum before tl.exp."
@@ -62,7 +63,7 @@ def likely_cause(
         return (
             "each wrong row is right but for one factor and one offset: its maximum or its sum is off. Do places past "
             "the end of the row count? Give the load an `other=` that changes nothing: 0 in a sum, minus infinity in "
-            "a maximum."
+            "a maximum. If a row comes in several blocks: is the sum so far scaled anew when the maximum grows?"
         )
     if found.rms < _SMALL_ERROR * root_mean_square(expected):
         return (
@@ -71,8 +72,9 @@ def likely_cause(
         )
     if matrix:
         return (
-            "large errors: are rows and columns, or the two strides of an input, swapped? Does the pointer move by one "
-            "tile in each step of the loop? Do elements past the end count as nothing (`other=0` in a sum)?"
+            "large errors: are rows and columns, or two strides of an input or of the output, swapped? In a loop, does "
+            "each pointer move by one tile in each step? Do places past the end add nothing to a sum, also after "
+            "something was subtracted from them?"
         )
     return ""
 
@@ -90,7 +92,7 @@ def _only_in_edge_tiles(wrong: "torch.Tensor", tile: tuple[int, int]) -> bool:
 
 
 def _is_line_by_row(actual: "torch.Tensor", expected: "torch.Tensor", rows: "torch.Tensor") -> bool:
-    """Whether in each of these rows, or the first thousand, `actual = factor x expected + offset` within the tolerance.
+    """Whether in each of these rows, or the first hundred, `actual = factor x expected + offset` within the tolerance.
 
     A result that is too large by a factor has errors that are too large by it, too.
     """

@@ -1,4 +1,4 @@
-"""The table of points in a student's notebook: what is certain, what waits for a GPU, what a person reads."""
+"""The table of points in a student's notebook: what passes, what a GPU decides, what a person reads."""
 
 from collections.abc import Iterable, Mapping
 from html import escape
@@ -6,7 +6,7 @@ from html import escape
 from mlsys.errors import UnknownName
 
 OPEN, PASSING, ANSWERED = "not yet", "visible tests pass", "answered, checked when graded"
-GPU, READ = "waits for a GPU", "a person reads it"
+GPU, READ = "timed on a GPU", "a person reads it"
 
 
 class Scorecard:

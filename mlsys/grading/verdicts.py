@@ -14,7 +14,8 @@ TAUGHT = {
     "hand which program should have written it, and compare its indices and masks.",
     "out of bounds": "The kernel wrote outside its result or changed an input: mask every store in every dimension, "
     "and check the strides in the address.",
-    "not implemented": "The answer still raises NotImplementedError: write it, or leave it and take the rest.",
+    "not implemented": "There is no answer yet, or it still raises NotImplementedError: write it, or leave it and take "
+    "the rest.",
     "error": "Python or Triton stopped with an exception: the last line says what, the first line that is yours says "
     "where.",
     "crashed": "The process died, which a wild address does: mask every load and store, check strides and the grid.",

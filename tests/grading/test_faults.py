@@ -227,13 +227,31 @@ def test_a_course_that_cannot_be_written_is_named_and_stays_as_it_is(
     assert course.results() == undisturbed
 
 
+HELD_TO_PERMISSIONS = ("setpriv", "--bounding-set", "-dac_override,-dac_read_search") if os.geteuid() == 0 else ()
+"""Root may read everything; without these two rights it is held to permissions like anybody."""
+
+
+@LONG
+def test_a_submission_that_cannot_be_read_is_refused_and_its_old_score_is_not_kept(
+    course: Course, undisturbed: dict[str, object]
+) -> None:
+    assert course.grade().returncode == 0
+    closed, *others = STUDENTS
+    (course.root / "in" / f"{closed}.ipynb").chmod(0o000)
+    done = course.grade(within=HELD_TO_PERMISSIONS)
+    assert done.returncode == 0, done.stderr
+    assert "1 refused" in done.stdout
+    assert "could not be read (Permission denied)" in course.record(closed).refused
+    found, before = course.results(), undisturbed
+    assert dict(found["scores"])[closed] == 0
+    assert {name: found["records"][name] for name in others} == {name: before["records"][name] for name in others}
+
+
 @LONG
 def test_submissions_that_cannot_be_read_are_named(course: Course) -> None:
-    # Root may read everything; without these two rights it is held to permissions like anybody.
-    within = ("setpriv", "--bounding-set", "-dac_override,-dac_read_search") if os.geteuid() == 0 else ()
     folder = course.root / "in"
     folder.chmod(0o000)
-    done = course.grade(within=within)
+    done = course.grade(within=HELD_TO_PERMISSIONS)
     folder.chmod(0o755)
     assert done.returncode == 2
     assert "in cannot be read (Permission denied): mend its permissions" in done.stderr

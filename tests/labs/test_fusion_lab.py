@@ -2,12 +2,15 @@ import ast
 import math
 import re
 import runpy
+from contextlib import nullcontext
 
 import pytest
 import torch
 from known_lab import ROOT, KnownLab
 
+from mlsys.errors import UserError
 from mlsys.grading.compiler_report import compiler_report
+from mlsys.grading.program import run_cell
 from mlsys.measure.bench import lab_names
 
 FUSION = KnownLab("fusion")
@@ -36,6 +39,7 @@ FAULTS = {  # question, what, right, wrong
     ("b", "unit column stride"): ("col * stride_xc", "col"),
     ("b", "rows' stride of x in y"): ("row * stride_yr", "row * stride_xr"),
     ("b", "no relu"): ("tl.maximum(x, 0.0)", "x"),
+    ("b", "Python's max"): ("tl.maximum(x, 0.0)", "max(x, 0.0)"),
     ("b", "epsilon outside the root"): ("tl.rsqrt(var + epsilon)", "(tl.rsqrt(var) + epsilon)"),
     ("c", "zero beyond the edge"): ('other=-float("inf")', "other=0.0"),
     ("c", "no maximum"): ("tl.exp(x - tl.max(x, 1)[:, None])", "tl.exp(x)"),
@@ -169,6 +173,32 @@ def test_the_other_kernels_compile_for_three_chips_without_spills(names):
         for report in compiler_report(names[kernel], [constants], *tensors, **needs):
             assert report.spilled_bytes == 0, report
             assert report.shared_bytes <= 64 * 1024, report
+
+
+def after(names, source):
+    """The names of the lab, after one more cell."""
+    changed = dict(names)
+    run_cell(source, f"fusion/{hash(source)}", changed)
+    return changed
+
+
+@pytest.mark.parametrize(("zero", "compiles"), [("0.0", True), ("0", False)])
+def test_the_compiler_refuses_an_int_that_the_loop_makes_a_float(names, zero, compiles):
+    """What hint 2 of d says, and why the lab compiles what the interpreter has passed."""
+    source = CELLS["d-kernel"].source.replace("tl.full((), 0.0, tl.float32)", zero)
+    source = source.replace('tl.full((), -float("inf"), tl.float32)', '-float("inf")')
+    assert verdict("d", lambda cell: source if cell.id == "d-kernel" else cell.source).name == "passed"
+    changed, x = after(names, source), meta(100, 4096)
+    needs = {"launch": names["launch_long_softmax"], "capabilities": (75,)}
+    with nullcontext() if compiles else pytest.raises(UserError, match="does not compile"):
+        compiler_report(changed["long_softmax_kernel"], [{"BLOCK": 1024}], x, x, **needs)
+
+
+def test_the_lab_compiles_the_kernels_of_b_to_f(names, capsys):
+    (cell,) = (cell for cell in FUSION.lab.cells if 'compiles")' in cell.source)
+    after(names, cell.source)
+    kernels = ("chain", "softmax", "long_softmax", "layernorm", "bias_gelu")
+    assert capsys.readouterr().out.splitlines() == [f"{name}_kernel compiles" for name in kernels]
 
 
 def test_one_warp_for_two_long_rows_spills(names):

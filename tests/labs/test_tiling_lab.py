@@ -4,6 +4,8 @@ import pytest
 from known_lab import HEAD, KnownLab, compile_kernels
 
 from mlsys import Hardware
+from mlsys.grading.program import run_cell
+from mlsys.grading.verdicts import WrongAnswer
 
 TILING = KnownLab("tiling")
 verdict, with_fault = TILING.verdict, TILING.with_fault
@@ -46,7 +48,8 @@ def compiled(tmp_path_factory):
 
 
 def shared_limit(capability):
-    return Hardware.get(CHIPS[capability]).field("shared_memory_per_block").value.m_as("byte")
+    chip = "l4" if capability == 89 else CHIPS[capability]
+    return Hardware.get(chip).field("shared_memory_per_block").value.m_as("byte")
 
 
 def test_float32_kernel_compiles_for_three_chips_without_spills_and_fits(compiled):
@@ -127,6 +130,42 @@ def test_a_faulty_matmul_is_found_by_a_visible_test(fault):
     else:
         assert found.name in ("wrong answer", "out of bounds")
         assert "hidden" not in found.message
+
+
+GROUP_FAULTS = {
+    "the first row of a group": ("first_row = group * GROUP_M", "first_row = group"),
+    "the rows of the last group": ("min(tiles_m - first_row, GROUP_M)", "min(tiles_m, GROUP_M)"),
+}
+
+
+@pytest.mark.parametrize("fault", GROUP_FAULTS)
+def test_a_wrong_order_of_programs_is_found_before_the_race_and_when_graded(fault):
+    changed = with_fault("c-kernel", *GROUP_FAULTS[fault])
+    found = verdict("c", changed)
+    assert found.name == "wrong answer"
+    assert "hidden" in found.message
+    with pytest.raises(WrongAnswer, match="rows of tiles"):
+        check_order_of_programs(changed)
+
+
+def test_a_right_order_of_programs_passes_the_check_before_the_race():
+    check_order_of_programs(lambda cell: cell.source)
+    check_order_of_programs(with_fault("d-config", '"GROUP_M": 8', '"GROUP_M": 1'))
+
+
+def check_order_of_programs(change):
+    """Run the cell between the inputs of the race and the race."""
+    place = [cell.id for cell in TILING.lab.cells].index("e-speed") - 1
+    needed = [CELLS[name] for name in ("setup", "c-kernel", "c-given", "d-config", "e-given")]
+    names = {}
+    for cell in (*needed, TILING.lab.cells[place]):
+        run_cell(change(cell), cell.id, names)
+
+
+def test_the_tiles_of_the_challenge_fit_by_the_rule_that_students_have():
+    small, large = ((128 + tile_n) * 64 * 2 for tile_n in (128, 256))  # bytes per stage, float16
+    assert 3 * small <= shared_limit(89) == 99 * 1024
+    assert 3 * large <= shared_limit(80) < 4 * large <= shared_limit(90)
 
 
 def test_the_numbers_of_the_introduction_are_those_of_the_chips():

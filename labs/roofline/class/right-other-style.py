@@ -144,7 +144,7 @@ def largest_gaps(least_s, measured_s):
 def cause(least_s, measured_s, eighth_s, in_order_s, passes_s):
     gap = measured_s / least_s
     if gap <= 1.25:
-        return "cache" if gap < 0.8 else "roof"
+        return "above" if gap < 0.8 else "roof"
     best, word = 1.5, "kernel"
     if eighth_s is not None and eighth_s / (measured_s / 8) >= best:
         best, word = eighth_s / (measured_s / 8), "start"

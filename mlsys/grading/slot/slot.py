@@ -69,7 +69,7 @@ class Slot:
         self.limits = limits or Limits()
         self.starts = 0
         arguments = [json.dumps(asdict(self.limits)), "gpu" if gpu else "cpu", *preload]
-        python = [sys.executable, "-I", "-B", "-c"]
+        python = [os.path.normpath(sys.executable), "-I", "-B", "-c"]  # called as ../bin/python, it still has the dots
         if self.limits.sandboxed:
             python += [_BOOT.format(SITE), *arguments]
             scratch_bytes = self.limits.scratch_bytes
