@@ -40,7 +40,7 @@ def use_device() -> str:
         raise TritonTooEarly("triton is already imported: restart the kernel and run this cell first")
     os.environ["TRITON_INTERPRET"] = "1"
     print(
-        "No GPU here: kernels run on the CPU in Triton's interpreter. Questions marked (GPU) wait for one; all others are "
-        "checked here."
+        "No GPU here: kernels run on the CPU in Triton's interpreter. Questions marked (GPU) wait for one; all others "
+        "are checked here."
     )
     return "cpu"
