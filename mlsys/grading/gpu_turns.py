@@ -14,7 +14,7 @@ from pathlib import Path
 
 
 class GpuTurns:
-    """The lock, as two files of a folder; whatever process holds it loses it with its end.
+    """The lock, as files of a folder; whatever process holds it loses it with its end.
 
     Args:
         folder: the same for all that grade on this machine; by default one of this user's in the temporary folder.

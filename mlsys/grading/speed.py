@@ -219,6 +219,7 @@ class Race:
         for _ in range(3):
             self._mine.once()
             self.last_result().check()
+        self._out.fill_(float("nan"))  # freed memory keeps what was in it
         self._theirs.once()  # compiled as well
 
     def time(self, *, on_gpu: bool) -> Pair:
@@ -227,7 +228,7 @@ class Race:
         return replace(pair, candidate_s=pair.candidate_s / 2, reference_s=pair.reference_s / 2)
 
     def last_result(self) -> Result:
-        """Of the kernel's last call; afterwards it is nowhere on the device."""
+        """Of the kernel's last call; what is right is nowhere on the device then, but in the kernel's own output."""
         found = self._out.to("cpu", copy=True)  # waits for the device
         right = self._expected(*self._mine.last)
         on_host = right.to("cpu", copy=True)
