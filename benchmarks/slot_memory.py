@@ -4,7 +4,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from mlsys.grading.slot.usage import children_of_all, processes_below
+from mlsys.grading.slot.usage import children_of_all, descendants
 
 EVERY_S = 0.1
 
@@ -21,8 +21,7 @@ def peak_slot_bytes(command: list[str]) -> int:
         children = children_of_all()
         for server in children.get(process.pid, []):
             for worker in children.get(server, []):
-                below = [int(path.name) for path in processes_below(worker)]
-                peak = max(peak, sum(_pss_bytes(number) for number in (worker, *below)))
+                peak = max(peak, sum(_pss_bytes(number) for number in (worker, *descendants(worker))))
         time.sleep(EVERY_S)
     if process.returncode:
         raise SystemExit(f"{' '.join(command)} failed with {process.returncode}")

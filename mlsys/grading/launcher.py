@@ -12,9 +12,10 @@ from typing import Any
 
 from mlsys.grading.kernel_check import launch_guarded
 from mlsys.grading.program import describe_failure, run_cell
+from mlsys.grading.race import Race, Result
 from mlsys.grading.slot.arena import Tensor
 from mlsys.grading.slot.channel import Channel
-from mlsys.grading.speed import Race, Result, check_gpu, check_unused
+from mlsys.grading.speed import check_gpu, check_unused
 from mlsys.grading.wire import decode, encode
 from mlsys.measure.device import gpu_device
 
@@ -96,8 +97,8 @@ class Racing:
             assert self.result is not None
             self.result.check()
             return {}
-        check_gpu(tuple(header["capability"]), header["dtype"])
         if header["race"] == "prepare":
+            check_gpu(tuple(header["capability"]), header["dtype"])
             self._race(header, arrays).check()
             return {}
         check_unused(header["waiting"])

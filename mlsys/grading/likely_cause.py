@@ -6,7 +6,7 @@ say it too.
 
 from typing import TYPE_CHECKING
 
-from mlsys.grading.tolerances import Difference, dtype_name, errors_and_tolerance, is_close, root_mean_square
+from mlsys.grading.tolerances import Difference, dtype_name, errors_and_tolerance, is_close
 
 if TYPE_CHECKING:
     import torch
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 _SMALL_ERROR = 0.2
 """Root mean square error, relative to that of the result, up to which digits are missing and not indices wrong."""
 _ENOUGH_ROWS = 100
+"""Rows that are looked at for a line: all together may be too large to copy."""
 _ENOUGH_COLUMNS = 4
 """A line fits any two numbers of a row."""
 
@@ -65,7 +66,7 @@ def likely_cause(
             "the end of the row count? Give the load an `other=` that changes nothing: 0 in a sum, minus infinity in "
             "a maximum. If a row comes in several blocks: is the sum so far scaled anew when the maximum grows?"
         )
-    if found.rms < _SMALL_ERROR * root_mean_square(expected):
+    if found.relative_rms < _SMALL_ERROR:
         return (
             "the errors are small and everywhere, as from too few digits: keep running sums in float32 for every "
             'input dtype, and give tl.dot input_precision="ieee" (its default, tf32, keeps 10 bits).'
@@ -92,7 +93,7 @@ def _only_in_edge_tiles(wrong: "torch.Tensor", tile: tuple[int, int]) -> bool:
 
 
 def _is_line_by_row(actual: "torch.Tensor", expected: "torch.Tensor", rows: "torch.Tensor") -> bool:
-    """Whether in each of these rows, or the first hundred, `actual = factor x expected + offset` within the tolerance.
+    """Whether `actual = factor x expected + offset`, within the tolerance, in the first `_ENOUGH_ROWS` of these rows.
 
     A result that is too large by a factor has errors that are too large by it, too.
     """

@@ -52,17 +52,17 @@ class Difference:
     Attributes:
         wrong: which elements are beyond their tolerance; a NaN is.
         largest: the greatest absolute error of a wrong element whose error is finite; None if there is none.
-        rms: root mean square of all absolute errors; infinite or NaN where one is.
+        relative_rms: root mean square of all errors over that of the reference; infinite or NaN where an error is.
     """
 
     wrong: "torch.Tensor"
     largest: float | None
-    rms: float
+    relative_rms: float
 
 
 def is_close(actual: "torch.Tensor", expected: "torch.Tensor") -> bool:
     """Whether every element is within its tolerance; a NaN is not."""
-    return all(bool((error <= allowed).all()) for error, allowed in _in_pieces(actual, expected))
+    return all(bool((error <= allowed).all()) for error, allowed in _in_pieces(actual, expected, _rms(expected)))
 
 
 def difference(actual: "torch.Tensor", expected: "torch.Tensor") -> Difference:
@@ -71,32 +71,34 @@ def difference(actual: "torch.Tensor", expected: "torch.Tensor") -> Difference:
 
     wrong: list[torch.Tensor] = []
     largest: float | None = None
-    total = 0.0
-    for error, allowed in _in_pieces(actual, expected):
+    total, scale = 0.0, _rms(expected)
+    for error, allowed in _in_pieces(actual, expected, scale):
         wrong.append(~(error <= allowed))
         total += float(error.square().sum())
         finite = error[wrong[-1] & error.isfinite()]
         if finite.numel():
             largest = max(float(finite.max()), largest or 0.0)
-    return Difference(torch.cat(wrong).reshape(expected.shape), largest, math.sqrt(total / expected.numel()))
+    relative = math.sqrt(total / expected.numel()) / scale if scale else math.inf
+    return Difference(torch.cat(wrong).reshape(expected.shape), largest, relative)
 
 
 def errors_and_tolerance(actual: "torch.Tensor", expected: "torch.Tensor") -> tuple["torch.Tensor", "torch.Tensor"]:
     """Per element, in float64: the absolute error and what is allowed. For small tensors."""
-    return _compared(actual, expected, root_mean_square(expected))
+    return _compared(actual, expected, _rms(expected))
 
 
-def _in_pieces(actual: "torch.Tensor", expected: "torch.Tensor") -> Iterator[tuple["torch.Tensor", "torch.Tensor"]]:
+def _in_pieces(
+    actual: "torch.Tensor", expected: "torch.Tensor", rms: float
+) -> Iterator[tuple["torch.Tensor", "torch.Tensor"]]:
     """Errors and tolerances of pieces that fit a core's cache.
 
     Float64 copies of large tensors would take ten times as long to make as to compare, and more memory than there is.
     """
-    rms = root_mean_square(expected)
     for piece in zip(actual.flatten().split(PIECE), expected.flatten().split(PIECE), strict=True):
         yield _compared(*piece, rms)
 
 
-def root_mean_square(expected: "torch.Tensor") -> float:
+def _rms(expected: "torch.Tensor") -> float:
     """Root mean square of the finite elements."""
     total, count = 0.0, 0
     for piece in expected.flatten().split(PIECE):

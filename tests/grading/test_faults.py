@@ -22,7 +22,7 @@ from alive import alive
 from mlsys.course.nbgrader_steps import open_gradebook
 from mlsys.course.tree import CourseTree
 from mlsys.grading.records import Record
-from mlsys.grading.slot.usage import processes_below
+from mlsys.grading.slot.usage import descendants
 
 
 @pytest.fixture(autouse=True)
@@ -123,7 +123,7 @@ def test_a_run_that_is_killed_again_and_again_ends_as_one_that_was_not(
     for moment in moments:
         process = course.start()
         wait_for(moment, process)
-        started = [int(path.name) for path in processes_below(process.pid)]  # workers, sandboxes, questions
+        started = descendants(process.pid)  # workers, sandboxes, questions
         process.send_signal(signal.SIGKILL)
         process.wait()
         deadline_s = time.monotonic() + 60

@@ -5,7 +5,7 @@ import runpy
 from pathlib import Path
 
 import pytest
-from gpu_records import read_records
+from on_gpu import read_records
 
 REDTEAM = Path(__file__).parents[1] / "redteam"
 DIGEST = runpy.run_path(str(REDTEAM / "redteam_record.py"))["digest_of_list"]()

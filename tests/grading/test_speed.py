@@ -2,7 +2,8 @@ import pytest
 import torch
 
 from mlsys.grading import NeedsGpu, Speed, WrongAnswer, speed
-from mlsys.grading.speed import Race, points_fraction
+from mlsys.grading.race import Race
+from mlsys.grading.speed import points_fraction
 from mlsys.measure.device import torch_sees_gpu
 from mlsys.measure.timing import Pair
 

@@ -2,7 +2,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gpu_records import read_records
+from on_gpu import read_records
 from sample_classes import ROOT, expected, graded, is_due
 
 from mlsys.course.lab import find_labs

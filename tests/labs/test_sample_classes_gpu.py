@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gpu_records import write_record
+from on_gpu import GRADING_CONFIG, needs_gpu, write_record
 from sample_classes import ROOT, expected, graded, is_due
 
 from mlsys.course.lab import find_labs
-from mlsys.measure.device import torch_sees_gpu
 
-CONFIG = 'c.RunQuestions.cpu_limit_s = 6\nc.RunQuestions.device = "gpu"\n'
 RESULTS = Path(__file__).parent / "results"
 LABS = find_labs(ROOT)
 
@@ -27,12 +25,12 @@ def marks() -> dict[str, Any]:
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch_sees_gpu(), reason="needs a CUDA GPU")
+@needs_gpu
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", LABS)
 def test_sample_class_gets_the_marks_written_beforehand(tmp_path: Path, name: str, marks: dict[str, Any]) -> None:
     # Most of them wait for compilers, for the GPU, or for their limits.
-    found = graded(name, tmp_path, CONFIG, workers=os.cpu_count() or 1)
+    found = graded(name, tmp_path, GRADING_CONFIG, workers=os.cpu_count() or 1)
     marks[name] = [
         {
             "student": student,

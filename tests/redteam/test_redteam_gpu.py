@@ -7,25 +7,21 @@ That command writes its record, `tests/redteam/results/<device>.json`, which is 
 import os
 
 import pytest
-from gpu_records import write_record
+from on_gpu import GRADING_CONFIG, needs_gpu, write_record
 from redteam_record import RESULTS, digest_of_list
 from redteam_samples import Attack, Graded, grade_attacks, read_attacks
 
 from mlsys.grading.records import WAITING
-from mlsys.measure.device import torch_sees_gpu
 
 ATTACKS = read_attacks("gpu")
 KINDS = ("attack", "twin")
 
-needs_gpu = pytest.mark.skipif(not torch_sees_gpu(), reason="needs a CUDA GPU")
-
 
 @pytest.fixture(scope="module")
 def graded(tmp_path_factory: pytest.TempPathFactory) -> Graded:
-    config = 'c.RunQuestions.cpu_limit_s = 6\nc.RunQuestions.device = "gpu"\n'
     # All at once: most of them wait for the GPU or for their limits.
     workers = 2 * (os.cpu_count() or 1)
-    found = grade_attacks(tmp_path_factory.mktemp("redteam-gpu"), ATTACKS, config, workers=workers)
+    found = grade_attacks(tmp_path_factory.mktemp("redteam-gpu"), ATTACKS, GRADING_CONFIG, workers=workers)
     rows = []
     for attack in ATTACKS:
         for kind in KINDS:

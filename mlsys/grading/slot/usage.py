@@ -43,14 +43,19 @@ def memory_bytes(processes: list[Path], limit_bytes: int) -> int:
 
 
 def processes_below(ancestor: int) -> list[Path]:
-    """The folders in /proc of the descendants of a process, generation after generation.
+    """The folders in /proc of the descendants of a process.
 
     The first process of a PID namespace has all others of it below itself: it adopts those whose parent has ended.
     """
+    return [_PROC / str(process) for process in descendants(ancestor)]
+
+
+def descendants(ancestor: int) -> list[int]:
+    """The numbers of the descendants of a process, generation after generation."""
     children, found = children_of_all(), [ancestor]
     for process in found:
         found += children.get(process, [])
-    return [_PROC / str(process) for process in found[1:]]
+    return found[1:]
 
 
 def children_of_all() -> dict[int, list[int]]:

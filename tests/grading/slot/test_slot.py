@@ -13,7 +13,7 @@ import pytest
 from sending import STUDENT, fail, run, work_honestly
 
 from mlsys.grading.slot import Limits, QuestionOver, SandboxError, Slot, sandbox
-from mlsys.grading.slot.usage import processes_below
+from mlsys.grading.slot.usage import descendants
 
 FORKS = """
 held = []
@@ -35,10 +35,6 @@ def light_slot(site):
 
 def count(folder):
     return len(list(Path(folder).iterdir()))
-
-
-def descendants(process):
-    return [int(path.name) for path in processes_below(process)]
 
 
 def warm_parent(slot):

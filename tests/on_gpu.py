@@ -1,4 +1,7 @@
-"""Records of what tests found on a GPU: committed, and held to the present samples where no GPU is at hand."""
+"""What tests on a GPU share: when they run, how they grade, and the records of what they found.
+
+Records are committed, and held to the present samples where no GPU is at hand.
+"""
 
 import datetime
 import json
@@ -6,8 +9,15 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from mlsys.measure.device import gpu_device
+import pytest
+
+from mlsys.measure.device import gpu_device, torch_sees_gpu
 from mlsys.measure.records import slug
+
+GRADING_CONFIG = 'c.RunQuestions.cpu_limit_s = 6\nc.RunQuestions.device = "gpu"\n'
+"""For nbgrader's configuration; endless loops end sooner with it."""
+
+needs_gpu = pytest.mark.skipif(not torch_sees_gpu(), reason="needs a CUDA GPU")
 
 
 def write_record(folder: Path, found: dict[str, Any]) -> Path:
