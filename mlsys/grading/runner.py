@@ -5,15 +5,16 @@ one slot for all its questions, so call these functions from one thread.
 """
 
 import ast
-import atexit
 import platform
 import shutil
 import tempfile
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
+from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any
 
@@ -175,7 +176,7 @@ def _slot(gpu: bool, limits: Limits, preload: tuple[str, ...]) -> Slot:
     """This process's slot for questions with these limits; it imports once what each of them would."""
     slot = Slot(site(), limits, gpu=gpu, index=slot_index, preload=(WARM_UP, *preload))
     slot.start()
-    atexit.register(slot.stop)
+    _at_end(slot.close)
     return slot
 
 
@@ -183,7 +184,12 @@ def _slot(gpu: bool, limits: Limits, preload: tuple[str, ...]) -> Slot:
 def site() -> Path:
     """A folder with nothing but the package, for the sandbox to show: the repository holds hidden tests."""
     folder = Path(tempfile.mkdtemp(prefix="mlsys-site-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    _at_end(shutil.rmtree, folder, True)
     shutil.copytree(Path(mlsys.__file__).parent, folder / "mlsys", ignore=shutil.ignore_patterns("__pycache__"))
     folder.chmod(0o755)
     return folder
+
+
+def _at_end(action: Callable[..., object], *args: object) -> None:
+    """Call it when this process ends, the latest first; `atexit` is not heard in processes of `multiprocessing`."""
+    Finalize(None, action, args, exitpriority=0)

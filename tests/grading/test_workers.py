@@ -3,12 +3,15 @@
 import os
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 
 import pytest
 from alive import alive
 
-from mlsys.grading import workers
+from mlsys.grading import runner, workers
+from mlsys.grading.slot.limits import Limits
 
 RUN = """
 import os, time
@@ -59,3 +62,17 @@ def test_what_judging_needs_is_imported_already(module):
 
 def _is_imported(module: str) -> bool:
     return module in sys.modules
+
+
+@pytest.mark.parametrize("sandboxed", [True, False])
+def test_a_worker_leaves_no_folder_behind(monkeypatch, tmp_path, sandboxed):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with workers.worker(6) as one:
+        assert one.submit(_opens_a_slot, sandboxed).result()
+    assert list(tmp_path.iterdir()) == []
+
+
+def _opens_a_slot(sandboxed: bool) -> bool:
+    tempfile.tempdir = None  # the server's, as it was when that began
+    runner._slot(False, Limits(sandboxed=sandboxed), ())
+    return any(Path(tempfile.gettempdir()).iterdir())

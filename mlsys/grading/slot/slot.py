@@ -68,6 +68,7 @@ class Slot:
     ) -> None:
         self.limits = limits or Limits()
         self.starts = 0
+        self._scratch: tempfile.TemporaryDirectory[str] | None = None
         arguments = [json.dumps(asdict(self.limits)), "gpu" if gpu else "cpu", *preload]
         python = [os.path.normpath(sys.executable), "-I", "-B", "-c"]  # called as ../bin/python, it still has the dots
         if self.limits.sandboxed:
@@ -154,6 +155,15 @@ class Slot:
             self._process.wait()
             self._process = None
 
+    def close(self) -> None:
+        """Stop, and give back what the slot holds besides; it is of no use any more."""
+        for question in self._questions:
+            question.close()
+        self.stop()
+        self._log.close()
+        if self._scratch:
+            self._scratch.cleanup()
+
     def __enter__(self) -> Self:
         self.start()
         return self
@@ -161,10 +171,7 @@ class Slot:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for question in self._questions:
-            question.close()
-        self.stop()
-        self._log.close()
+        self.close()
 
     def _open(self, entry: str, control: Control) -> Question:
         self._number += 1
