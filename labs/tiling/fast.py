@@ -10,10 +10,12 @@ take there.
   multiplied and stored. C is stored in two halves, through a buffer of half the size.
 - Tensor cores, few tiles: one program per tile, of a smaller size, two to a multiprocessor: one multiplies while the
   other waits. `quickest` says which.
-- float32: A is transposed first, once. Then four rows of A stand side by side in shared memory at every k, so that a
-  thread fetches what it multiplies next with one 16-byte load. It needs 127 registers instead of 178, and a second
-  program fits on each multiprocessor (Triton 3.6, compute capability 9.0). BLAS libraries call that packing (Goto and
-  van de Geijn, Anatomy of High-Performance Matrix Multiplication, ACM TOMS 34(3), 2008).
+- float32: no tensor cores, so a thread's multiply-adds follow one another, and each reads three registers. It waits
+  where the register file cannot hand them out at once ("dispatch stall" in Nsight Compute); a register that the
+  instruction before has read too is at hand still. So the order of the multiply-adds decides, and `tl.dot` leaves it to
+  the compiler. `float32_kernel` says it: it is in Gluon, the language below Triton's own, in which a kernel chooses
+  what each thread holds and when it loads. A thread computes 8 x 16 elements of C, and fetches the next k while it
+  multiplies this one; the assembler is asked to leave the order as it is.
 
 Matrices that a descriptor cannot take, for it asks for rows of which each starts at a multiple of 16 bytes, are copied
 into ones with padded rows: a pass over A, B or C, where loads of single elements would slow down every step.
@@ -24,10 +26,15 @@ into ones with padded rows: a pass over A, B or C, where loads of single element
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import triton
 import triton.language as tl
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.hopper import mbarrier, tma
+from triton.experimental.gluon.nvidia.hopper import TensorDescriptor as GluonDescriptor
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from mlsys.errors import UserError
@@ -90,30 +97,100 @@ def persistent_kernel(
 @triton.jit
 def tile_kernel(
     a, b, c, M, N, K,
-    TILE_M: tl.constexpr, TILE_N: tl.constexpr, TILE_K: tl.constexpr, GROUP_M: tl.constexpr, A_IS_PACKED: tl.constexpr,
+    TILE_M: tl.constexpr, TILE_N: tl.constexpr, TILE_K: tl.constexpr, GROUP_M: tl.constexpr,
 ):  # fmt: skip
-    """C = A B by descriptors, one program per tile; a packed A is transposed, (K, M)."""
+    """C = A B by descriptors, one program per tile."""
     tile_row, tile_col = tile_of(tl.program_id(0), tl.cdiv(M, TILE_M), tl.cdiv(N, TILE_N), GROUP_M)
     row, col = tile_row * TILE_M, tile_col * TILE_N
     acc = tl.zeros((TILE_M, TILE_N), dtype=tl.float32)
     for step in range(tl.cdiv(K, TILE_K)):
-        left = a.load([step * TILE_K, row]) if A_IS_PACKED else a.load([row, step * TILE_K])
-        right = b.load([step * TILE_K, col])
-        if A_IS_PACKED:
-            left = tl.trans(left)
-        acc = tl.dot(left, right, acc, input_precision="ieee")
+        acc = tl.dot(a.load([row, step * TILE_K]), b.load([step * TILE_K, col]), acc)
     c.store([row, col], acc.to(c.dtype))
 
 
-@triton.jit
-def transpose_kernel(a_ptr, out_ptr, M, K, stride_am, stride_ak, stride_ok, TILE: tl.constexpr):
-    """out[k, m] = a[m, k], one TILE x TILE block per program."""
-    rows = tl.program_id(0).to(tl.int64) * TILE + tl.arange(0, TILE)
-    cols = tl.program_id(1).to(tl.int64) * TILE + tl.arange(0, TILE)
-    inside = (rows[:, None] < M) & (cols[None, :] < K)
-    block = tl.load(a_ptr + rows[:, None] * stride_am + cols[None, :] * stride_ak, mask=inside)
-    inside = (cols[:, None] < K) & (rows[None, :] < M)
-    tl.store(out_ptr + cols[:, None] * stride_ok + rows[None, :], tl.trans(block), mask=inside)
+wait_for_all_threads = gl.barrier if hasattr(gl, "barrier") else gl.thread_barrier
+"""Its name has changed with Triton 3.7."""
+
+
+@gluon.jit
+def fetch(a, b, k, row, col, a_tiles, b_tiles, arrived, slot):
+    """Have the copy engine bring the tiles from k on to a slot; its barrier `arrived` says when they are there."""
+    there = arrived.index(slot)
+    mbarrier.expect(there, a.block_type.nbytes + b.block_type.nbytes)
+    tma.async_copy_global_to_shared(a, [k // 4, row, 0], there, a_tiles.index(slot))
+    tma.async_copy_global_to_shared(b, [k, col], there, b_tiles.index(slot))
+
+
+@gluon.jit
+def as_columns(four, LAYOUT: gl.constexpr):
+    """The four columns of a (1, rows, 4) piece of A, each (rows, 1), in the registers in which they are."""
+    even, odd = gl.split(gl.reshape(four, [four.shape[1], 2, 2]))
+    k0, k2 = gl.split(even)
+    k1, k3 = gl.split(odd)
+    ROWS: gl.constexpr = gl.SliceLayout(1, LAYOUT)
+    return (
+        gl.expand_dims(gl.convert_layout(k0, ROWS), 1),
+        gl.expand_dims(gl.convert_layout(k1, ROWS), 1),
+        gl.expand_dims(gl.convert_layout(k2, ROWS), 1),
+        gl.expand_dims(gl.convert_layout(k3, ROWS), 1),
+    )
+
+
+@gluon.jit
+def float32_kernel(
+    a, b, c_ptr, M, N, K, stride_cm, stride_cn,
+    GROUP_M: gl.constexpr, STAGES: gl.constexpr, LAYOUT: gl.constexpr, A_LAYOUT: gl.constexpr,
+):  # fmt: skip
+    """C = A B in float32, one program per tile; A comes in fours along k, (K / 4, M, 4), which one load takes."""
+    FOURS: gl.constexpr = a.block_type.shape[0]
+    TILE_M: gl.constexpr = a.block_type.shape[1]
+    TILE_K: gl.constexpr = b.block_type.shape[0]
+    TILE_N: gl.constexpr = b.block_type.shape[1]
+    tile_row, tile_col = tile_of(gl.program_id(0), gl.cdiv(M, TILE_M), gl.cdiv(N, TILE_N), GROUP_M)
+    row, col = tile_row * TILE_M, tile_col * TILE_N
+    steps = gl.cdiv(K, TILE_K)
+
+    a_tiles = gl.allocate_shared_memory(gl.float32, [STAGES, FOURS, TILE_M, 4], a.layout)
+    b_tiles = gl.allocate_shared_memory(gl.float32, [STAGES, TILE_K, TILE_N], b.layout)
+    arrived = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
+    for slot in gl.static_range(STAGES):
+        mbarrier.init(arrived.index(slot), count=1)
+    for step in gl.static_range(STAGES - 1):
+        if step < steps:
+            fetch(a, b, step * TILE_K, row, col, a_tiles, b_tiles, arrived, step)
+
+    acc = gl.zeros([TILE_M, TILE_N], gl.float32, LAYOUT)
+    slot, free, phase = 0, STAGES - 1, 0
+    for step in range(steps):
+        mbarrier.wait(arrived.index(slot), phase)
+        wait_for_all_threads()  # the free slot has been read
+        if step + STAGES - 1 < steps:
+            fetch(a, b, (step + STAGES - 1) * TILE_K, row, col, a_tiles, b_tiles, arrived, free)
+        a_tile, b_tile = a_tiles.index(slot), b_tiles.index(slot)
+        four = a_tile.slice(0, 1, 0).load(A_LAYOUT)
+        right = b_tile.slice(0, 1, 0).load(LAYOUT)
+        for i in gl.static_range(FOURS):
+            left0, left1, left2, left3 = as_columns(four, LAYOUT)
+            right1 = b_tile.slice(4 * i + 1, 1, 0).load(LAYOUT)
+            acc += left0 * right
+            right2 = b_tile.slice(4 * i + 2, 1, 0).load(LAYOUT)
+            acc += left1 * right1
+            right3 = b_tile.slice(4 * i + 3, 1, 0).load(LAYOUT)
+            acc += left2 * right2
+            if i + 1 < FOURS:
+                four = a_tile.slice(i + 1, 1, 0).load(A_LAYOUT)
+                right = b_tile.slice(4 * i + 4, 1, 0).load(LAYOUT)
+            acc += left3 * right3
+        free = slot
+        slot += 1
+        if slot == STAGES:
+            slot = 0
+            phase ^= 1
+
+    rows = row + gl.arange(0, TILE_M, gl.SliceLayout(1, LAYOUT))
+    cols = col + gl.arange(0, TILE_N, gl.SliceLayout(0, LAYOUT))
+    places = rows[:, None].to(gl.int64) * stride_cm + cols[None, :] * stride_cn
+    gl.store(c_ptr + places, acc, mask=(rows[:, None] < M) & (cols[None, :] < N))
 
 
 BARRIER_BYTES = 64
@@ -130,8 +207,7 @@ class Plan:
         num_warps: warps of a program.
         num_stages: pairs of tiles on their way or in use.
         persistent: one program per multiprocessor, not per tile.
-        parts: pieces in which a persistent program stores a tile.
-        packed: A is transposed first.
+        parts: pieces in which a tile of C goes through shared memory; 0 if it goes straight from registers.
     """
 
     tile_m: int
@@ -141,7 +217,6 @@ class Plan:
     num_stages: int
     persistent: bool = False
     parts: int = 1
-    packed: bool = False
 
     def tiles(self, m: int, n: int) -> int:
         """Tiles that cover an m x n matrix."""
@@ -150,7 +225,8 @@ class Plan:
     def shared_bytes(self, itemsize: int) -> int:
         """Most shared memory that it takes: its stages, the piece of C that is stored, and the stages' barriers."""
         stages = self.num_stages * (self.tile_m + self.tile_n) * self.tile_k * itemsize
-        return stages + self.tile_m * self.tile_n // self.parts * itemsize + BARRIER_BYTES
+        stored = self.tile_m * self.tile_n // self.parts * itemsize if self.parts else 0
+        return stages + stored + BARRIER_BYTES
 
 
 LARGE = Plan(128, 256, 64, 8, 3, persistent=True, parts=2)
@@ -160,8 +236,11 @@ TENSOR_CORE_PLANS = {LARGE: 1.0, Plan(128, 128, 64, 8, 3): 0.97, Plan(64, 128, 6
 STEPS_BETWEEN_TILES = 256
 """Starting and storing a tile that nothing else hides costs as much as this many steps along k (on an H200)."""
 
-FLOAT32_PLANS = {Plan(64, 256, 32, 8, 2, packed=True): 1.0, Plan(32, 128, 32, 4, 2, packed=True): 0.95}
-"""The same for float32. Without packing, the second reached 0.90 of cuBLAS where the first has 0.94 (N = 4096)."""
+FLOAT32_PLANS = {Plan(128, 256, 32, 8, 2, parts=0): 1.0, Plan(64, 64, 32, 4, 3, parts=0): 0.88}
+"""The same for float32."""
+
+AS_WRITTEN = "-O1"
+"""What the assembler is told for `float32_kernel`. By itself it moves multiply-adds: 4096 x 4096 takes 6% longer."""
 
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 
@@ -218,6 +297,10 @@ def check(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor, device: Device) -
             f"{device.name} has no copy engine for tensor descriptors, which compute capability {NEEDS[0]}.{NEEDS[1]} "
             "brings: use the lab's matmul_kernel"
         )
+    if a.dtype == torch.float32 and not hasattr(gl, "static_range"):
+        raise CannotMultiply(
+            f"Triton {triton.__version__} cannot compile the float32 kernel: install Triton 3.5 or newer"
+        )
     if a.dim() != 2 or b.dim() != 2 or a.shape[1] != b.shape[0] or out.shape != (a.shape[0], b.shape[1]):
         raise CannotMultiply(
             f"shapes {tuple(a.shape)} and {tuple(b.shape)} into {tuple(out.shape)}: give (m, k) and (k, n) into (m, n)"
@@ -239,6 +322,32 @@ def aligned(x: torch.Tensor) -> torch.Tensor:
     return x.new_empty(rows, triton.cdiv(columns, step) * step)[:, :columns]
 
 
+def float32_layouts(plan: Plan) -> dict[str, Any]:
+    """Which thread of a float32 program holds what: of C, and of a piece of A, (1, TILE_M, 4).
+
+    A warp's threads stand 4 x 8. In C each holds 4 columns side by side at a time, which is one 16-byte load of B; of A
+    it holds the rows that it has of C, and four elements along k, which is one as well.
+    """
+    rows_of_a_warp = 32
+    warps = [plan.tile_m // rows_of_a_warp, plan.num_warps * rows_of_a_warp // plan.tile_m]
+    layout = gl.BlockedLayout([1, 4], [4, 8], warps, [1, 0])
+    row_bits = [[0, 1 << bit, 0] for bit in range(plan.tile_m.bit_length() - 1)]
+    warp_bits = warps[0].bit_length() - 1
+    a_layout = gl.DistributedLinearLayout(
+        reg_bases=[[0, 0, 1], [0, 0, 2], *row_bits[2 + warp_bits :]],
+        lane_bases=[[0, 0, 0]] * 3 + row_bits[:2],
+        warp_bases=[[0, 0, 0]] * (warps[1].bit_length() - 1) + row_bits[2 : 2 + warp_bits],
+        block_bases=[],
+        shape=[1, plan.tile_m, 4],
+    )
+    return {"LAYOUT": layout, "A_LAYOUT": a_layout}
+
+
+def plain_shared(rank: int) -> gl.NVMMASharedLayout:
+    """Tiles as they are, row after row: threads read along rows, so no swizzle is needed."""
+    return gl.NVMMASharedLayout(swizzle_byte_width=0, element_bitwidth=32, rank=rank)
+
+
 def matmul(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor, plan: Plan | None = None) -> torch.Tensor:
     """Write A B into `out` and return it; the sum is kept in float32.
 
@@ -254,11 +363,11 @@ def matmul(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor, plan: Plan | Non
     device = gpu_device()
     check(a, b, out, device)
     (m, k), n = a.shape, b.shape[1]
-    rule = float32_plan if a.dtype == torch.float32 else tensor_core_plan
-    plan = plan or rule(m, n, k, device)
-    left = packed(a) if plan.packed else copied(a)
+    if a.dtype == torch.float32:
+        launch_float32(in_fours(a), copied(b), out, plan or float32_plan(m, n, k, device))
+        return out
     result = aligned(out)
-    launch(left, copied(b), result, (m, n, k), plan, device)
+    launch(copied(a), copied(b), result, plan or tensor_core_plan(m, n, k, device), device)
     return out if result is out else out.copy_(result)
 
 
@@ -268,23 +377,22 @@ def copied(x: torch.Tensor) -> torch.Tensor:
     return x if fit is x else fit.copy_(x)
 
 
-def packed(a: torch.Tensor) -> torch.Tensor:
-    """The transpose of `a`, with padded rows."""
+def in_fours(a: torch.Tensor) -> torch.Tensor:
+    """`a` if a descriptor can take it in fours along k, else a copy with zeros up to a multiple of four columns."""
     m, k = a.shape
-    transposed = aligned(a.new_empty(k, m))
-    grid = (triton.cdiv(m, 64), triton.cdiv(k, 64))
-    transpose_kernel[grid](a, transposed, m, k, *a.stride(), transposed.stride(0), TILE=64)
-    return transposed
+    if k % 4 == 0:
+        return copied(a)
+    padded = a.new_zeros(m, triton.cdiv(k, 4) * 4)
+    padded[:, :k] = a
+    return padded
 
 
-def launch(
-    left: torch.Tensor, b: torch.Tensor, out: torch.Tensor, shape: tuple[int, int, int], plan: Plan, device: Device
-) -> None:
-    """Launch the kernel of a plan; `left` is A, or its transpose if the plan is packed."""
-    m, n, k = shape
+def launch(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor, plan: Plan, device: Device) -> None:
+    """Launch the tensor-core kernel of a plan."""
+    (m, k), n = a.shape, b.shape[1]
     tile_m, tile_n, tile_k = plan.tile_m, plan.tile_n, plan.tile_k
     matrices = (
-        TensorDescriptor.from_tensor(left, [tile_k, tile_m] if plan.packed else [tile_m, tile_k]),
+        TensorDescriptor.from_tensor(a, [tile_m, tile_k]),
         TensorDescriptor.from_tensor(b, [tile_k, tile_n]),
         TensorDescriptor.from_tensor(out, [tile_m, tile_n // plan.parts]),
     )
@@ -295,4 +403,18 @@ def launch(
         grid = (min(tiles, device.multiprocessors),)
         persistent_kernel[grid](*matrices, m, n, k, **constants, PARTS=plan.parts, **options)
     else:
-        tile_kernel[(tiles,)](*matrices, m, n, k, **constants, A_IS_PACKED=plan.packed, **options)
+        tile_kernel[(tiles,)](*matrices, m, n, k, **constants, **options)
+
+
+def launch_float32(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor, plan: Plan) -> None:
+    """Launch `float32_kernel`; `a` has a multiple of four columns."""
+    (m, columns), (k, n) = a.shape, b.shape
+    fours = GluonDescriptor(
+        a, [columns // 4, m, 4], [4, a.stride(0), 1], [plan.tile_k // 4, plan.tile_m, 4], plain_shared(3)
+    )
+    right = GluonDescriptor(b, [k, n], [b.stride(0), 1], [plan.tile_k, plan.tile_n], plain_shared(2))
+    float32_kernel[(plan.tiles(m, n),)](
+        fours, right, out, m, n, k, *out.stride(),
+        GROUP_M=GROUP_M, STAGES=plan.num_stages, **float32_layouts(plan),
+        num_warps=plan.num_warps, ptx_options=AS_WRITTEN,
+    )  # fmt: skip

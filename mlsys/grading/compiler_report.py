@@ -172,7 +172,7 @@ def _compile(kernel: Any, job: Mapping[str, Any]) -> dict[str, int]:
     }
 
 
-def assemble(ptx: str) -> tuple[int, int]:
+def assemble(ptx: str, *options: str) -> tuple[int, int]:
     """Registers and spilled bytes per thread, as NVIDIA's assembler reports them for the architecture the PTX names."""
     import triton
 
@@ -182,7 +182,7 @@ def assemble(ptx: str) -> tuple[int, int]:
         file.write(ptx)
         file.flush()
         assembler = Path(triton.__file__).parent / "backends/nvidia/bin/ptxas"
-        command = [str(assembler), "-v", f"-arch={found[1]}", file.name, "-o", "/dev/null"]
+        command = [str(assembler), "-v", f"-arch={found[1]}", *options, file.name, "-o", "/dev/null"]
         report = subprocess.run(command, capture_output=True, text=True, check=True).stderr
     registers, spilled = (re.search(text, report) for text in (r"Used (\d+) registers", r"(\d+) bytes spill stores"))
     assert registers is not None

@@ -6,7 +6,8 @@ Run in a process of its own, without TRITON_INTERPRET:
 
 where each job is {"kernel", "dtype", "capability", "constants", "num_warps"}, and where needed "num_stages"; "types" of
 arguments that are neither pointers to dtype nor integers; "descriptors", the blocks of arguments that are tensor
-descriptors; and "odd", arguments that 16 need not divide.
+descriptors; "odd", arguments that 16 need not divide; and "float32_plan", from which the module makes the constants
+of its kernel in Gluon.
 """
 
 import importlib.util
@@ -17,29 +18,37 @@ import sys
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
+from triton.experimental.gluon._runtime import GluonASTSource
 
 from mlsys.grading.compiler_report import assemble
 
 
-def compile_job(kernel, job):
+def compile_job(module, job):
     """Shared memory, registers, spilled bytes and telling instructions of one kernel on one architecture."""
+    kernel = getattr(module, job["kernel"])
     # As the JIT does for contiguous matrices whose sides 16 divides: strides of 1 are constants, the rest divisible.
     ones = [name for name in ("stride_ak", "stride_bn", "stride_cn") if name in kernel.arg_names]
     constants = job["constants"] | dict.fromkeys(ones, 1)
     types = {name: f"*{job['dtype']}" if name.endswith("_ptr") else "i32" for name in kernel.arg_names}
     descriptors = job.get("descriptors", {})
-    types |= job.get("types", {}) | {name: f"tensordesc<{job['dtype']}{block}>" for name, block in descriptors.items()}
+    source, options, layouts = ASTSource, {name: job[name] for name in ("num_warps", "num_stages") if name in job}, {}
+    if "float32_plan" in job:
+        constants |= module.float32_layouts(module.Plan(**job["float32_plan"]))
+        layouts = {name: f",{module.plain_shared(len(block))!r}" for name, block in descriptors.items()}
+        source, options = GluonASTSource, options | {"ptx_options": module.AS_WRITTEN}
+    blocks = {name: f"{block}{layouts.get(name, '')}" for name, block in descriptors.items()}
+    types |= job.get("types", {}) | {name: f"tensordesc<{job['dtype']}{block}>" for name, block in blocks.items()}
     signature = types | dict.fromkeys(constants, "constexpr")
     odd = {*constants, *descriptors, *job.get("odd", ())}
     others = [name for name in kernel.arg_names if name not in odd]
     divisible = {(kernel.arg_names.index(name),): [["tt.divisibility", 16]] for name in others}
     compiled = triton.compile(
-        ASTSource(kernel, signature, constants, divisible),
+        source(kernel, signature, constants, divisible),
         target=GPUTarget("cuda", job["capability"], 32),
-        options={name: job[name] for name in ("num_warps", "num_stages") if name in job},
+        options=options,
     )
     ptx = compiled.asm["ptx"]
-    registers, spilled_bytes = assemble(ptx)
+    registers, spilled_bytes = assemble(ptx, *options.get("ptx_options", "").split())
     return {
         "shared_bytes": compiled.metadata.shared,
         "registers": registers,
@@ -55,4 +64,4 @@ if __name__ == "__main__":
     spec = importlib.util.spec_from_file_location("kernels", sys.argv[1])
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    print(json.dumps([compile_job(getattr(module, job["kernel"]), job) for job in json.load(sys.stdin)]))
+    print(json.dumps([compile_job(module, job) for job in json.load(sys.stdin)]))

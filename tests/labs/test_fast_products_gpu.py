@@ -1,0 +1,55 @@
+"""The tiling lab's fastest products on a GPU: `python -m pytest tests/labs/test_fast_products_gpu.py -m gpu`."""
+
+import runpy
+from functools import cache
+from pathlib import Path
+
+import pytest
+import torch
+from on_gpu import needs_gpu
+
+BENCH = Path(__file__).parents[2] / "labs/tiling/bench.py"
+SHAPES = [(1, 1, 1), (1, 300, 31), (129, 257, 33), (640, 1000, 1003)]
+
+
+@cache
+def fast():
+    return runpy.run_path(str(BENCH))["fast_module"]()
+
+
+@pytest.mark.gpu
+@needs_gpu
+@pytest.mark.timeout(600)  # each plan is compiled for several kinds of strides
+@pytest.mark.parametrize("how", ["plain", "transposed", "sliced"])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_every_plan_computes_the_product_in_every_layout(dtype, shape, how):
+    m, n, k = shape
+    a, b, out = (matrix(sides, how).to(dtype) for sides in ((m, k), (k, n), (m, n)))
+    exact = a.double() @ b.double()
+    plans = fast().FLOAT32_PLANS if dtype == torch.float32 else fast().TENSOR_CORE_PLANS
+    tolerance = 1e-5 if dtype == torch.float32 else torch.finfo(dtype).eps
+    for plan in plans:
+        out.fill_(float("nan"))
+        assert fast().matmul(a, b, out, plan) is out
+        error = (out.double() - exact).norm() / exact.norm()
+        assert error <= tolerance, (plan, error)
+
+
+@pytest.mark.gpu
+@needs_gpu
+def test_what_lies_beyond_a_matrix_does_not_count():
+    wide = torch.full((64, 40), float("nan"), device="cuda")
+    wide[:, :33] = torch.randn(64, 33, device="cuda")
+    a, b, out = wide[:, :33], torch.randn(33, 64, device="cuda"), torch.empty(64, 64, device="cuda")
+    torch.testing.assert_close(fast().matmul(a, b, out), (a.double() @ b.double()).float())
+
+
+def matrix(sides, how):
+    """Random, in memory as it is, column after column, or as a piece of a larger one."""
+    rows, columns = sides
+    if how == "transposed":
+        return torch.randn(columns, rows, device="cuda").T
+    if how == "sliced":
+        return torch.randn(rows + 3, columns + 5, device="cuda")[1:-2, 3:-2]
+    return torch.randn(rows, columns, device="cuda")
