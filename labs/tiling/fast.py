@@ -138,7 +138,7 @@ def as_columns(four, LAYOUT: gl.constexpr):
 
 @gluon.jit
 def float32_kernel(
-    a, b, c_ptr, M, N, K, stride_cm, stride_cn,
+    a, b, c_ptr, M, N, K, stride_cm,
     GROUP_M: gl.constexpr, STAGES: gl.constexpr, LAYOUT: gl.constexpr, A_LAYOUT: gl.constexpr,
 ):  # fmt: skip
     """C = A B in float32, one program per tile; A comes in fours along k, (K / 4, M, 4), which one load takes."""
@@ -189,8 +189,8 @@ def float32_kernel(
 
     rows = row + gl.arange(0, TILE_M, gl.SliceLayout(1, LAYOUT))
     cols = col + gl.arange(0, TILE_N, gl.SliceLayout(0, LAYOUT))
-    places = rows[:, None].to(gl.int64) * stride_cm + cols[None, :] * stride_cn
-    gl.store(c_ptr + places, acc, mask=(rows[:, None] < M) & (cols[None, :] < N))
+    places = c_ptr + rows[:, None].to(gl.int64) * stride_cm + cols[None, :]
+    gl.store(places, acc, mask=(rows[:, None] < M) & (cols[None, :] < N))
 
 
 BARRIER_BYTES = 64
@@ -363,11 +363,11 @@ def matmul(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor, plan: Plan | Non
     device = gpu_device()
     check(a, b, out, device)
     (m, k), n = a.shape, b.shape[1]
-    if a.dtype == torch.float32:
-        launch_float32(in_fours(a), copied(b), out, plan or float32_plan(m, n, k, device))
-        return out
     result = aligned(out)
-    launch(copied(a), copied(b), result, plan or tensor_core_plan(m, n, k, device), device)
+    if a.dtype == torch.float32:
+        launch_float32(in_fours(a), copied(b), result, plan or float32_plan(m, n, k, device))
+    else:
+        launch(copied(a), copied(b), result, plan or tensor_core_plan(m, n, k, device), device)
     return out if result is out else out.copy_(result)
 
 
@@ -414,7 +414,7 @@ def launch_float32(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor, plan: Pl
     )
     right = GluonDescriptor(b, [k, n], [b.stride(0), 1], [plan.tile_k, plan.tile_n], plain_shared(2))
     float32_kernel[(plan.tiles(m, n),)](
-        fours, right, out, m, n, k, *out.stride(),
+        fours, right, out, m, n, k, out.stride(0),
         GROUP_M=GROUP_M, STAGES=plan.num_stages, **float32_layouts(plan),
         num_warps=plan.num_warps, ptx_options=AS_WRITTEN,
     )  # fmt: skip
