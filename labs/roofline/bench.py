@@ -1,5 +1,6 @@
 """What the roofline lab measures for the record: its vector add, the sweep of its kernel, and the six operations."""
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -14,10 +15,12 @@ from mlsys.measure.records import Row
 ADDED = 2**28
 
 
-def rows(names: dict[str, Any], ceilings: Ceilings) -> list[Row]:
+def rows(names: dict[str, Any], ceilings: Ceilings) -> Iterator[Row]:
     """Time the lab's kernels and operations; tf32 stays off, for their products are in full float32."""
     torch.backends.cuda.matmul.allow_tf32 = False
-    return [vector_add(names, ceilings), *sweep(names, ceilings), *six_operations(names, ceilings)]
+    yield vector_add(names, ceilings)
+    yield from sweep(names, ceilings)
+    yield from six_operations(names, ceilings)
 
 
 def vector_add(names: dict[str, Any], ceilings: Ceilings) -> Row:
@@ -39,13 +42,12 @@ def vector_add(names: dict[str, Any], ceilings: Ceilings) -> Row:
     return row("lab", "roofline add", "Triton", (ADDED,), "fp32", call=kernel, peers=peers, **rate)
 
 
-def sweep(names: dict[str, Any], ceilings: Ceilings) -> list[Row]:
+def sweep(names: dict[str, Any], ceilings: Ceilings) -> Iterator[Row]:
     """The kernel with a dial from memory-bound to compute-bound; no library offers this work, so it has no peers."""
     height, width = names["RACES"][0][:2]
     x = torch.rand(height, width, device="cuda")
     sums = torch.empty(height, device="cuda")
     slope, flat = ceilings.bandwidth("read").m_as("TB/s"), ceilings.fma["fp32"].m_as("TFLOP/s")
-    found = []
     for steps in (2**power for power in range(10)):
         shape = (height, width, steps)
         coefficients = torch.randn(steps, device="cuda")
@@ -57,11 +59,10 @@ def sweep(names: dict[str, Any], ceilings: Ceilings) -> list[Row]:
         flops, moved = names["chain_cost"](*shape, 4)
         roof = min(flat, slope * flops / moved)
         rate = {"work": flops / 1e12, "ceiling": roof, "rate_unit": "TFLOP/s"}
-        found.append(row("lab", "roofline sweep", f"K={steps}", shape, "fp32", call=call, **rate))
-    return found
+        yield row("lab", "roofline sweep", f"K={steps}", shape, "fp32", call=call, **rate)
 
 
-def six_operations(names: dict[str, Any], ceilings: Ceilings) -> list[Row]:
+def six_operations(names: dict[str, Any], ceilings: Ceilings) -> Iterator[Row]:
     """The six operations as the lab runs them, each in turn with a fused or another form where there is one."""
     cases = names["six_operations"]()
     x = torch.randn(names["ELEMENTS"] // names["WIDTH"], names["WIDTH"], device="cuda")
@@ -79,7 +80,6 @@ def six_operations(names: dict[str, Any], ceilings: Ceilings) -> list[Row]:
         "layernorm": compiled(functional.layer_norm, x, (names["WIDTH"],), scale, shift),
     }
     slope, flat = ceilings.copy_bandwidth.m_as("byte/s"), ceilings.matmul["fp32"].m_as("flop/s")
-    found = []
     for name, (shape, (flops, moved)) in costs.items():
         bound, _ = names["place"](flops, moved, slope, flat)
         rate = {"work": moved / 1e9, "ceiling": slope / 1e9, "rate_unit": "GB/s"}
@@ -88,5 +88,4 @@ def six_operations(names: dict[str, Any], ceilings: Ceilings) -> list[Row]:
         for run, variant in (("run", name), ("in_order", f"{name} in order")):
             if run in cases[name]:
                 how = {"call": cases[name][run], "peers": peers.get(name), **rate}
-                found.append(row("lab", "roofline operations", variant, shape, "fp32", **how))
-    return found
+                yield row("lab", "roofline operations", variant, shape, "fp32", **how)

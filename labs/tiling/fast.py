@@ -1,9 +1,9 @@
 """Where the lab's last questions lead: the course's fastest matrix products, in float32 and on tensor cores.
 
 Both read their tiles through tensor descriptors: the copy engine of Hopper GPUs (TMA) brings a whole tile to shared
-memory, swizzled against bank conflicts, and fills what lies past an edge with zeros. So the loops need neither masks
-nor addresses. Older GPUs have no such engine: `matmul` refuses them, and the lab's own `matmul_kernel` is the one to
-take there.
+memory and fills what lies past an edge with zeros; for the tensor cores it also swizzles the tile against bank
+conflicts. So the loops need neither masks nor addresses. Older GPUs have no such engine: `matmul` refuses them, and the
+lab's own `matmul_kernel` is the one to take there.
 
 - Tensor cores, large matrices: as many programs as the GPU has multiprocessors, each of which computes one tile of C
   after the other. Triton flattens the two loops, so the copies for the next tile start while this one is still being
@@ -14,11 +14,12 @@ take there.
   where the register file cannot hand them out at once ("dispatch stall" in Nsight Compute); a register that the
   instruction before has read too is at hand still. So the order of the multiply-adds decides, and `tl.dot` leaves it to
   the compiler. `float32_kernel` says it: it is in Gluon, the language below Triton's own, in which a kernel chooses
-  what each thread holds and when it loads. A thread computes 8 x 16 elements of C, and fetches the next k while it
-  multiplies this one; the assembler is asked to leave the order as it is.
+  what each thread holds and when it loads. In the large plan a thread computes 8 x 16 elements of C, and it fetches the
+  next k while it multiplies this one; the assembler is told to move less than it usually does.
 
 Matrices that a descriptor cannot take, for it asks for rows of which each starts at a multiple of 16 bytes, are copied
-into ones with padded rows: a pass over A, B or C, where loads of single elements would slow down every step.
+into ones with padded rows: a pass over A, B or C, where loads of single elements would slow down every step. In float32
+no descriptor is made for C.
 """
 
 # A kernel's parameters are pointers and constants of Triton's compiler, for which Python has no types.
@@ -38,7 +39,7 @@ from triton.experimental.gluon.nvidia.hopper import TensorDescriptor as GluonDes
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from mlsys.errors import UserError
-from mlsys.measure.device import Device, gpu_device
+from mlsys.measure.device import Device, detect_device
 
 NEEDS = (9, 0)
 """Compute capability from which GPUs have the copy engine."""
@@ -146,6 +147,7 @@ def float32_kernel(
     TILE_M: gl.constexpr = a.block_type.shape[1]
     TILE_K: gl.constexpr = b.block_type.shape[0]
     TILE_N: gl.constexpr = b.block_type.shape[1]
+    gl.static_assert(STAGES >= 2, "with one stage nothing is fetched before the first wait")
     tile_row, tile_col = tile_of(gl.program_id(0), gl.cdiv(M, TILE_M), gl.cdiv(N, TILE_N), GROUP_M)
     row, col = tile_row * TILE_M, tile_col * TILE_N
     steps = gl.cdiv(K, TILE_K)
@@ -163,7 +165,7 @@ def float32_kernel(
     slot, free, phase = 0, STAGES - 1, 0
     for step in range(steps):
         mbarrier.wait(arrived.index(slot), phase)
-        wait_for_all_threads()  # the free slot has been read
+        wait_for_all_threads()  # they have read the slot that is filled next
         if step + STAGES - 1 < steps:
             fetch(a, b, (step + STAGES - 1) * TILE_K, row, col, a_tiles, b_tiles, arrived, free)
         a_tile, b_tile = a_tiles.index(slot), b_tiles.index(slot)
@@ -194,6 +196,7 @@ def float32_kernel(
 
 
 BARRIER_BYTES = 64
+"""Room for the barriers that say which tiles have arrived, 8 bytes each."""
 
 
 @dataclass(frozen=True)
@@ -223,10 +226,13 @@ class Plan:
         return triton.cdiv(m, self.tile_m) * triton.cdiv(n, self.tile_n)
 
     def shared_bytes(self, itemsize: int) -> int:
-        """Most shared memory that it takes: its stages, the piece of C that is stored, and the stages' barriers."""
+        """Most shared memory that it takes: its stages, the piece of C that is stored, and the stages' barriers.
+
+        A persistent program stores one tile while the next ones arrive; any other stores C where its stages were.
+        """
         stages = self.num_stages * (self.tile_m + self.tile_n) * self.tile_k * itemsize
         stored = self.tile_m * self.tile_n // self.parts * itemsize if self.parts else 0
-        return stages + stored + BARRIER_BYTES
+        return (stages + stored if self.persistent else max(stages, stored)) + BARRIER_BYTES
 
 
 LARGE = Plan(128, 256, 64, 8, 3, persistent=True, parts=2)
@@ -237,10 +243,10 @@ STEPS_BETWEEN_TILES = 256
 """Starting and storing a tile that nothing else hides costs as much as this many steps along k (on an H200)."""
 
 FLOAT32_PLANS = {Plan(128, 256, 32, 8, 2, parts=0): 1.0, Plan(64, 64, 32, 4, 3, parts=0): 0.88}
-"""The same for float32."""
+"""The same for float32. `STEPS_BETWEEN_TILES` was not measured for it; the tensor cores' serves."""
 
 AS_WRITTEN = "-O1"
-"""What the assembler is told for `float32_kernel`. By itself it moves multiply-adds: 4096 x 4096 takes 6% longer."""
+"""What the assembler is told for `float32_kernel`. By default it moves more multiply-adds; N = 4096 takes 6% longer."""
 
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 
@@ -280,7 +286,11 @@ def quickest(plans: Mapping[Plan, float], itemsize: int, shape: tuple[int, int, 
 
     fitting = [plan for plan in plans if plan.shared_bytes(itemsize) <= device.shared_bytes]
     if not fitting:
-        raise CannotMultiply(f"{device.name} has {device.shared_bytes:,} bytes of shared memory a block; no tile fits")
+        least = min(plan.shared_bytes(itemsize) for plan in plans)
+        raise CannotMultiply(
+            f"{device.name} has {device.shared_bytes:,} bytes of shared memory per block, and the smallest tiles need "
+            f"{least:,}: use the lab's matmul_kernel"
+        )
     return min(fitting, key=time)
 
 
@@ -290,8 +300,12 @@ def check(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor, device: Device) -
     Raises:
         CannotMultiply: with the value, and what to do.
     """
+    if device.kind != "gpu":
+        raise CannotMultiply("no CUDA GPU found here, and these kernels are for one: use torch.matmul")
     if a.dtype == torch.bfloat16 and not device.has_bf16:
-        raise CannotMultiply(f"{device.name} has no bfloat16 arithmetic: use float16 or float32")
+        raise CannotMultiply(
+            f"{device.name} has no bfloat16 arithmetic: use the lab's matmul_kernel with float16 or float32"
+        )
     if (device.capability or (0, 0)) < NEEDS:
         raise CannotMultiply(
             f"{device.name} has no copy engine for tensor descriptors, which compute capability {NEEDS[0]}.{NEEDS[1]} "
@@ -360,10 +374,10 @@ def matmul(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor, plan: Plan | Non
     Raises:
         CannotMultiply: shapes, dtypes or devices that do not go together, or a device that cannot compute it.
     """
-    device = gpu_device()
+    device = detect_device()
     check(a, b, out, device)
     (m, k), n = a.shape, b.shape[1]
-    result = aligned(out)
+    result = out if a.dtype == torch.float32 and out.stride(1) == 1 else aligned(out)
     if a.dtype == torch.float32:
         launch_float32(in_fours(a), copied(b), result, plan or float32_plan(m, n, k, device))
     else:

@@ -36,8 +36,10 @@ def serve(channel: Channel) -> None:
                     setup.update(trusted_names(header["setup"]))
                     reply = {}
                 elif "race" in header:
-                    reply = racing.answer(header, arrays)
-                    release_gpu_memory()
+                    try:
+                        reply = racing.answer(header, arrays)
+                    finally:
+                        release_gpu_memory()
                 else:
                     reply = {"value": encode(launch(setup, header, arrays), results)}
             except Exception as error:

@@ -71,10 +71,12 @@ def run(args: argparse.Namespace) -> int:
     print(ceilings_table(ceilings), flush=True)
     found = measure(measurements, ceilings)
     record = record_of(device, commit, found.rows)
-    path = save(record, args.out)
-    print(f"\n{rows_table(record.rows)}\n\n{record.label}\n{len(record.rows)} measurements: {path}")
+    print(f"\n{rows_table(record.rows)}\n\n{record.label}")
     for reason in found.left_out:
         print(f"left out: {reason}")
+    whole = suites <= {row.suite for row in record.rows}
+    path = save(record, args.out if whole else args.out / "incomplete")  # an older record keeps what failed here
+    print(f"{len(record.rows)} measurements: {path}")
     return 1 if found.left_out else 0
 
 
@@ -168,9 +170,9 @@ def chapter_rows(name: str, ceilings: Ceilings) -> Iterator[Row]:
     return MEASUREMENTS[name](Setting(ceilings))
 
 
-def lab_rows(path: Path, ceilings: Ceilings) -> list[Row]:
+def lab_rows(path: Path, ceilings: Ceilings) -> Iterable[Row]:
     """What the benchmark file of a lab measures."""
-    rows: Callable[[dict[str, Any], Ceilings], list[Row]] = runpy.run_path(str(path))["rows"]
+    rows: Callable[[dict[str, Any], Ceilings], Iterable[Row]] = runpy.run_path(str(path))["rows"]
     return rows(lab_names(path.with_name("lab.py")), ceilings)
 
 
@@ -187,13 +189,13 @@ def lab_names(path: Path) -> dict[str, Any]:
 
 
 def commit_of(root: Path) -> str:
-    """The commit that is checked out.
+    """The commit that is checked out, with "-dirty" after it where files differ from it.
 
     Raises:
         UserError: in a copy without git, for a record says what was measured.
     """
     done = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=root, capture_output=True, text=True, check=False
+        ["git", "describe", "--always", "--exclude=*", "--dirty"], cwd=root, capture_output=True, text=True, check=False
     )
     if done.returncode != 0:
         raise UserError(f"{root} is not a git checkout: say with --commit which commit is measured")

@@ -22,6 +22,8 @@ H200 = Device("gpu", "NVIDIA H200", (9, 0), multiprocessors=132, shared_bytes=SH
 T4 = Device("gpu", "Tesla T4", (7, 5), multiprocessors=40, shared_bytes=64 * 1024)
 A100 = Device("gpu", "NVIDIA A100", (8, 0), multiprocessors=108, shared_bytes=163 * 1024)
 SMALL = Device("gpu", "a GPU with little shared memory", (12, 0), multiprocessors=170, shared_bytes=99 * 1024)
+SMALLEST = Device("gpu", "a GPU with less", (9, 0), multiprocessors=40, shared_bytes=48 * 1024)
+NO_GPU = Device("cpu", "a laptop")
 SHAPES = [(1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096), (4095, 4097, 4093), (8192, 8192, 512), (1, 1, 1)]
 ITEMSIZE = {"fp32": 4, "fp16": 2, "bf16": 2}
 
@@ -76,11 +78,11 @@ def test_every_plan_compiles_for_hopper_without_spills_and_takes_what_it_says(co
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_rule_chooses_what_fits_the_device(shape):
-    assert fast().tensor_core_plan(*shape, H200).shared_bytes(2) <= H200.shared_bytes
     for device in (H200, SMALL):
+        assert fast().tensor_core_plan(*shape, device).shared_bytes(2) <= device.shared_bytes
         assert fast().float32_plan(*shape, device).shared_bytes(4) <= device.shared_bytes
-    with pytest.raises(fast().CannotMultiply, match="101,376 bytes of shared memory"):
-        fast().tensor_core_plan(*shape, SMALL)
+    with pytest.raises(fast().CannotMultiply, match="49,152 bytes of shared memory"):
+        fast().tensor_core_plan(*shape, SMALLEST)
 
 
 def test_fewer_tiles_than_multiprocessors_make_the_rule_choose_smaller_ones():
@@ -94,6 +96,7 @@ def test_fewer_tiles_than_multiprocessors_make_the_rule_choose_smaller_ones():
 @pytest.mark.parametrize(
     ("device", "dtype", "shapes", "says"),
     [
+        (NO_GPU, torch.float32, ((8, 8), (8, 8), (8, 8)), "no CUDA GPU found here"),
         (T4, torch.bfloat16, ((8, 8), (8, 8), (8, 8)), "Tesla T4 has no bfloat16"),
         (A100, torch.float16, ((8, 8), (8, 8), (8, 8)), "NVIDIA A100 has no copy engine"),
         (H200, torch.float32, ((8, 4), (8, 8), (8, 8)), r"\(8, 4\) and \(8, 8\)"),

@@ -9,7 +9,7 @@ import torch
 from on_gpu import needs_gpu
 
 BENCH = Path(__file__).parents[2] / "labs/tiling/bench.py"
-SHAPES = [(1, 1, 1), (1, 300, 31), (129, 257, 33), (640, 1000, 1003)]
+SHAPES = [(1, 1, 1), (1, 300, 31), (129, 257, 33), (640, 1000, 1003), (2100, 2100, 70)]
 
 
 @cache
@@ -38,11 +38,14 @@ def test_every_plan_computes_the_product_in_every_layout(dtype, shape, how):
 
 @pytest.mark.gpu
 @needs_gpu
-def test_what_lies_beyond_a_matrix_does_not_count():
-    wide = torch.full((64, 40), float("nan"), device="cuda")
-    wide[:, :33] = torch.randn(64, 33, device="cuda")
-    a, b, out = wide[:, :33], torch.randn(33, 64, device="cuda"), torch.empty(64, 64, device="cuda")
-    torch.testing.assert_close(fast().matmul(a, b, out), (a.double() @ b.double()).float())
+@pytest.mark.parametrize(("dtype", "k"), [(torch.float32, 36), (torch.bfloat16, 33)])
+def test_what_lies_beside_a_matrix_does_not_count(dtype, k):
+    wide = torch.full((64, 40), float("nan"), dtype=dtype, device="cuda")
+    wide[:, :k] = torch.randn(64, k, device="cuda")
+    a, b = wide[:, :k], torch.randn(k, 64, device="cuda").to(dtype)
+    assert (fast().in_fours if dtype == torch.float32 else fast().copied)(a) is a
+    out = fast().matmul(a, b, torch.empty(64, 64, dtype=dtype, device="cuda"))
+    torch.testing.assert_close(out, (a.double() @ b.double()).to(dtype))
 
 
 def matrix(sides, how):

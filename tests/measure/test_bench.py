@@ -1,4 +1,5 @@
 import dataclasses
+import subprocess
 import time
 
 import pytest
@@ -106,6 +107,32 @@ def test_a_run_with_something_left_out_keeps_the_rest_and_ends_with_status_1(pre
     monkeypatch.setattr(bench, "measurements_of", lambda root, suite: both)
     assert cli.main(["bench", "--suite", "book", "--commit", "abc1234", "--out", str(tmp_path)]) == 1
     assert load("nvidia-t4", tmp_path).rows == (ROW,)
+
+
+def test_a_suite_that_failed_altogether_does_not_replace_the_older_record(pretended_gpu, monkeypatch, tmp_path):
+    pytest.importorskip("torch")
+    command = ["bench", "--suite", "all", "--commit", "abc1234", "--out", str(tmp_path)]
+    in_lab = dataclasses.replace(ROW, suite="lab")
+    monkeypatch.setattr(bench, "measurements_of", lambda root, suite: {"a": lambda _: [ROW], "b": lambda _: [in_lab]})
+    assert cli.main(command) == 0
+
+    def breaks(ceilings):
+        raise RuntimeError("an illegal memory access")
+
+    monkeypatch.setattr(bench, "measurements_of", lambda root, suite: {"a": lambda _: [ROW], "b": breaks})
+    assert cli.main(command) == 1
+    assert load("nvidia-t4", tmp_path).rows == (ROW, in_lab)
+    assert load("nvidia-t4", tmp_path / "incomplete").rows == (ROW,)
+
+
+def test_a_commit_whose_files_were_changed_is_called_dirty(tmp_path):
+    for command in (["init", "-q"], ["add", "-A"], ["commit", "-q", "--allow-empty", "-m", "x"]):
+        (tmp_path / "file").write_text("as committed")
+        who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+        subprocess.run(["git", *who, *command], cwd=tmp_path, check=True)
+    clean = bench.commit_of(tmp_path)
+    (tmp_path / "file").write_text("changed")
+    assert bench.commit_of(tmp_path) == f"{clean}-dirty"
 
 
 def test_a_suite_that_would_wipe_out_another_is_refused_at_once(pretended_gpu, monkeypatch, tmp_path, capsys):
