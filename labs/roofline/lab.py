@@ -681,7 +681,7 @@ for (high, wide, long), pair in race.pairs.items():
     speeds.append(work / pair.reference_s)
 corner = max(speeds) / max(speed / place for place, speed in zip(places, speeds, strict=True))
 answer = find_ridge(places, speeds)
-assert is_near(answer, corner, 0.25), f"find_ridge for the grader's GPU is off by more than 25%: {answer!r}"
+assert is_near(answer, corner, 0.25), "find_ridge for the grader's GPU is off by more than 25%"
 ### END HIDDEN TESTS
 race
 
@@ -788,7 +788,7 @@ def check_place(flops, moved, bandwidth, peak, bound, time_s, what):
     assert isinstance(found, (tuple, list)), f"{what}: return a bound and a time"
     assert len(found) == 2, f"{what}: return a bound and a time"
     grading.assert_equal(found[0], bound, what=f"bound of {what}")
-    assert is_near(found[1], time_s, 1e-6), f"least time of {what}: got {found[1]!r}"
+    assert is_near(found[1], time_s, 1e-6), f"least time of {what}: got {found[1]:.6g}"
 
 
 check_cost(add_cost(10, 4), (10, 120), "add_cost(10, 4)")
@@ -986,7 +986,7 @@ for case in range(10):
     corner = most * (0.05 + 0.8 * rng.integer(0, 1000) / 1000 if case % 4 else 1.3) + 1 / 7919
     target = scanned(inputs, outputs, width, corner)
     answer = crossing_batch(inputs, outputs, width, corner)
-    assert answer == target, f"crossing_batch for another layer: got {answer!r}"
+    assert answer == target, "crossing_batch is not right for another layer"
     slope, group = rng.integer(10**9, 10**13), rng.integer(2, 2000)
     spans = [
         max(
@@ -996,7 +996,7 @@ for case in range(10):
         for rows in (1, group)
     ]
     answer = time_ratio(group, inputs, outputs, width, slope, slope * corner)
-    assert is_near(answer, spans[1] / spans[0], 1e-6), f"time_ratio for another layer: got {answer!r}"
+    assert is_near(answer, spans[1] / spans[0], 1e-6), "time_ratio is not right for another layer"
 ### END HIDDEN TESTS
 scorecard.passed("f")
 
@@ -1099,6 +1099,7 @@ def check_cause(times_ms, right, what):
 
 
 gaps = largest_gaps({"add": 1.0, "softmax": 2.0, "product": 0.1}, {"add": 1.1, "softmax": 8.0, "product": 0.9})
+assert isinstance(gaps, (list, tuple)), "largest_gaps: return a list of names"
 assert list(gaps) == ["product", "softmax"], f"largest_gaps: gaps of 1.1, 4 and 9 give {gaps!r}"
 check_cause((1.0, 0.5, 0.1, None, None), "above", "a gap of 0.5")
 check_cause((1.0, 1.1, 0.14, None, None), "roof", "a gap of 1.1")
@@ -1119,7 +1120,9 @@ for case in range(4):
     sizes = {name: factor(0.01, 50) for name in names}
     order = [names[(5 * number + case) % 6] for number in range(6)]
     spent = {name: sizes[name] * (1.3 + 0.7 * order.index(name)) for name in names}
-    assert list(largest_gaps(sizes, spent)) == [order[5], order[4]], "largest_gaps for other operations"
+    found = largest_gaps(sizes, spent)
+    assert isinstance(found, (list, tuple)), "largest_gaps: return a list of names"
+    assert list(found) == [order[5], order[4]], "largest_gaps for other operations"
 for _ in range(6):
     base = factor(0.02, 20)
     some = [factor(1.1, 1.4) for _each in range(3)]  # too small to be a cause
@@ -1143,7 +1146,7 @@ for _ in range(6):
             None if extra is None else base * extra,
         )
         answer = cause(base, spent, *tried)
-        assert answer == word, f"cause of another gap: got {answer!r}"
+        grading.assert_equal(answer, word, what="cause of another gap")
 ### END HIDDEN TESTS
 scorecard.passed("gap")
 

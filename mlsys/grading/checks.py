@@ -1,5 +1,6 @@
 """Comparing a result with its reference, and saying what is wrong, where, and what usually causes it."""
 
+import reprlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -15,6 +16,9 @@ from mlsys.grading.verdicts import WrongAnswer
 if TYPE_CHECKING:
     import torch
 
+
+MOST_SHOWN = 24
+"""Characters of a number or a word that a message from a hidden test shows: a float's, and no room for its inputs."""
 
 _show_expected: ContextVar[bool] = ContextVar("show_expected", default=True)
 
@@ -72,6 +76,8 @@ def assert_equal(actual: object, expected: int | str, *, what: str) -> None:
     if type(actual) is not type(expected):
         raise WrongAnswer(f"{what}: got {shown(actual)}; return a plain {type(expected).__name__}")
     if actual != expected:
+        if not _show_expected.get() and len(str(actual)) > MOST_SHOWN:
+            raise WrongAnswer(f"{what}: got {shown(actual)} of more than {MOST_SHOWN} characters")
         should = f", should be {_plain(expected)}" if _show_expected.get() else ""
         raise WrongAnswer(f"{what}: got {_plain(actual)}{should}")
 
@@ -83,10 +89,18 @@ def shown(value: object) -> str:
     ("'2.5', a str", 'xxxxx..., a str')
     """
     kind = type(value).__name__
-    if not _show_expected.get() and type(value) not in (bool, int, float, type(None)):
+    number = type(value) in (bool, int, float, type(None))
+    if not _show_expected.get() and (not number or len(str(value)) > MOST_SHOWN):
         return f"a {kind}"
-    text = repr(value)
+    text = _Short().repr(value)
     return f"{text if len(text) <= 80 else text[:77] + '...'}, a {kind}"
+
+
+class _Short(reprlib.Repr):
+    """`repr` without the elements of tensors, which can take minutes to write."""
+
+    def repr_Tensor(self, value: "torch.Tensor", _level: int) -> str:  # noqa: N802 - reprlib finds it by the type's name
+        return f"tensor of shape {tuple(value.shape)}"
 
 
 def _plain(value: object) -> str:

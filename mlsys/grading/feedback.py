@@ -36,6 +36,9 @@ _CODE_SPAN = re.compile(r"`([^`\n]+)`")
 MAX_PROSE = 10_000
 """Characters of a written answer up to which it is set: readers of Markdown take time that grows with the square."""
 
+MAX_CODE = 20_000
+"""The same for the colours of code."""
+
 
 @dataclass(frozen=True)
 class QuestionResult:
@@ -153,6 +156,8 @@ def _heading(record: QuestionRecord) -> Markup:
 
 @lru_cache(maxsize=200)  # a class shares its tests
 def _code(source: str) -> str:
+    if len(source) > MAX_CODE:
+        return f"<pre>{escape(source[:MAX_CODE])}...</pre>"
     html: str = highlight(source, PythonLexer(), HtmlFormatter(nowrap=True))
     return f"<pre><code>{html}</code></pre>"
 

@@ -142,7 +142,21 @@ def _collect(name: str, bound: dict[str, Binding], parts: dict[str, str]) -> Non
         if used not in parts:
             _collect(used, bound, parts)
     del parts[name]
-    parts[name] = ast.unparse(found)
+    parts[name] = _written_out(found)
+
+
+def _written_out(function: ast.FunctionDef) -> str:
+    """The function's text, of which it is sure that what was checked is what runs."""
+    try:
+        text = ast.unparse(function)
+        same = ast.dump(ast.parse(text)) == ast.dump(ast.Module([function], []))
+    except (ValueError, SyntaxError, RecursionError):
+        same = False
+    if not same:
+        raise NotAKernel(
+            f"{function.name} does not read the same when Python writes it out; use plain names and shorter numbers"
+        )
+    return text
 
 
 def _check(function: ast.FunctionDef) -> list[str]:
@@ -157,6 +171,10 @@ def _check(function: ast.FunctionDef) -> list[str]:
     for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
         if argument.annotation is not None and ast.unparse(argument.annotation) not in ("tl.constexpr", "tl.const"):
             _refuse(function, argument, f"annotates {argument.arg}", "annotate with tl.constexpr or not at all")
+    if function.returns is not None:
+        _refuse(function, function.returns, "annotates its result", "leave that out, for a kernel returns nothing")
+    if getattr(function, "type_params", None):  # from Python 3.12 on
+        _refuse(function, function, "takes type parameters", "leave them out")
     nodes = [node for statement in function.body for node in ast.walk(statement)]
     local = {*names, *(n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))}
     outside: dict[str, None] = {}

@@ -28,7 +28,8 @@ def canonical_notebook(tree: CourseTree, lab: str, submitted: NotebookNode) -> N
     notes: list[str] = []
     original = None
     # A version is a file's name here, and it comes from the student.
-    if version != current and version.isalnum() and tree.version(lab, version).is_file():
+    is_a_name = version.isalnum() and version.isascii() and len(version) <= 40
+    if version != current and is_a_name and tree.version(lab, version).is_file():
         original = read_notebook(tree.version(lab, version))
         for cell in original.cells:
             cell.source = without_hidden_tests(starter(cell.source))

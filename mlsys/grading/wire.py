@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlsys.grading.slot.arena import Tampered, Tensor
+from mlsys.grading.slot.arena import MAX_DIMENSIONS, Tampered, Tensor
 from mlsys.grading.tolerances import dtype_name
 
 if TYPE_CHECKING:
@@ -93,6 +93,8 @@ def _encode_tensor(value: "torch.Tensor", arrays: list[Tensor]) -> Any:
 
     if value.layout != torch.strided or value.is_complex() or value.is_quantized or value.is_meta:
         raise NotSendable(f"a tensor of {value.dtype}, {value.layout}, on device {value.device} cannot pass")
+    if value.dim() > MAX_DIMENSIONS:
+        raise NotSendable(f"a tensor of {value.dim()} dimensions cannot pass; {MAX_DIMENSIONS} are the most")
     plain = value.detach().as_subclass(torch.Tensor)
     dtype = dtype_name(plain)
     strides = list(plain.stride())

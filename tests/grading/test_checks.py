@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from mlsys.grading import WrongAnswer, assert_close, assert_equal
+from mlsys.grading.checks import hidden_values
 
 TILE = (16, 16)
 
@@ -177,3 +178,18 @@ def test_what_is_wrong_with_a_large_result_is_said_in_little_memory():
     """In 400 MiB beside the result, the right one among them; a launcher has 2 GiB, with the inputs and CUDA in it."""
     done = subprocess.run([sys.executable, "-c", LARGE], capture_output=True, text=True)
     assert "one factor and one offset" in done.stdout, done.stderr[-1000:]
+
+
+def test_a_message_does_not_write_out_a_tensor_of_many_sides():
+    with pytest.raises(WrongAnswer, match=r"got tensor of shape \(4, 4, 4, 4, 4, 4, 4, 4, 4, 4\), a Tensor"):
+        assert_equal(torch.zeros((4,) * 10), 3, what="bytes")
+
+
+@pytest.mark.parametrize(("actual", "expected"), [("inputs 37 53 91, and so on", "roof"), (10**30, 5), ([37, 53], 5)])
+def test_a_hidden_test_shows_no_text_that_could_hold_its_inputs(actual, expected):
+    with hidden_values(), pytest.raises(WrongAnswer) as caught:
+        assert_equal(actual, expected, what="what")
+    assert "37" not in str(caught.value)
+    assert "000000" not in str(caught.value)
+    with hidden_values(), pytest.raises(WrongAnswer, match="got 'above'"):
+        assert_equal("above", "roof", what="what")

@@ -1,3 +1,4 @@
+import sys
 import textwrap
 
 import pytest
@@ -90,8 +91,17 @@ def test_what_is_not_the_kernel_language_is_refused_with_its_line(body, said):
         (kernel_with("pass", "def kernel(*args):"), "takes"),
         (kernel_with("pass", "def kernel(x_ptr=print('now')):"), "has the default"),
         (kernel_with("pass", "def kernel(x_ptr: print('now')):"), "annotates x_ptr"),
+        (kernel_with("pass", "def kernel(x_ptr) -> print('now'):"), "annotates its result"),
+        (kernel_with("𝗅ambda = x_ptr + 1"), "does not read the same"),
+        (kernel_with("x = 0x1" + "0" * 5000), "does not read the same"),
     ],
 )
 def test_what_is_not_a_plain_jit_function_is_refused(cell, said):
     with pytest.raises(NotAKernel, match=said):
         kernel_source([cell], "kernel")
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="type parameters came with Python 3.12")
+def test_type_parameters_are_refused():
+    with pytest.raises(NotAKernel, match="takes type parameters"):
+        kernel_source([kernel_with("pass", "def kernel[T: print('now')](x_ptr):")], "kernel")

@@ -136,3 +136,8 @@ def test_what_may_bring_its_own_behaviour_does_not_cross(value):
 def test_what_no_worker_writes_is_tampering(value):
     with pytest.raises(Tampered):
         decode(value, [np.ones(1, np.float32)])
+
+
+def test_a_tensor_of_many_sides_does_not_cross():
+    with pytest.raises(NotSendable, match="6 dimensions"):
+        encode(torch.zeros((1,) * 6), [])

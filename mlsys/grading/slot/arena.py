@@ -17,7 +17,8 @@ DTYPES = {
     for dtype in map(np.dtype, ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"))
 }
 _ALIGNMENT = 64
-_MAX_DIMENSIONS = 16
+MAX_DIMENSIONS = 5
+"""Of a tensor; torch writes out every element of one whose sides are all short, and no lab needs more."""
 
 
 class Tampered(Exception):
@@ -40,7 +41,7 @@ class Place:
             Tampered: it is not the name of a dtype, a shape and an offset.
         """
         match described:
-            case [str(name), list(shape), int(offset)] if name in DTYPES and len(shape) <= _MAX_DIMENSIONS:
+            case [str(name), list(shape), int(offset)] if name in DTYPES and len(shape) <= MAX_DIMENSIONS:
                 if all(type(number) is int and number >= 0 for number in (*shape, offset)):
                     return cls(DTYPES[name], tuple(shape), offset)
         raise Tampered(f"not a tensor's dtype, shape and offset: {str(described)[:200]}")
