@@ -1,6 +1,7 @@
 """The command `mlsys`: one short subcommand per job.
 
-A mistake of the person at the keyboard ends in one message (the value, what is wrong, what to do) and exit status 2.
+A mistake of the person at the keyboard ends in one message (the value, what is wrong, what to do) and exit status 2;
+Ctrl-C ends in one message and exit status 130, as in a shell.
 """
 
 import argparse
@@ -11,7 +12,8 @@ from importlib import import_module
 from mlsys import __version__
 from mlsys.errors import UserError
 
-# Each module has add_arguments(parser) and run(args) -> int; it is imported only for its own command.
+# Each module has add_arguments(parser) and run(args) -> int; it is imported only for its own command. It may have
+# interrupted(args) -> str, what Ctrl-C left behind and how to go on.
 COMMANDS = {
     "doctor": ("mlsys.doctor", "what this machine is, and what of the course it can run"),
     "roofline": ("mlsys.measure.roofline_command", "measure this machine and draw its roofline"),
@@ -51,18 +53,29 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
     argv = list(sys.argv[1:] if argv is None else argv)
     command = next((word for word in argv if not word.startswith("-")), None)
+    args = None
     try:
         args = build_parser(command).parse_args(argv)
         return int(import_module(COMMANDS[args.command][0]).run(args))
     except UserError as error:
         print(f"mlsys: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print(f"mlsys: {_interrupted(args)}", file=sys.stderr)
+        return 130
     except ModuleNotFoundError as error:
         extra = EXTRA_OF.get((error.name or "").split(".")[0])
         if extra is None:
             raise
         print(f"mlsys: {error.name} is not installed; run: pip install 'mlsys[{extra}]'", file=sys.stderr)
         return 2
+
+
+def _interrupted(args: argparse.Namespace | None) -> str:
+    if args is None:
+        return "Interrupted."
+    module = import_module(COMMANDS[args.command][0])
+    return str(module.interrupted(args)) if hasattr(module, "interrupted") else "Interrupted."
 
 
 if __name__ == "__main__":

@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import pytest
 
 from mlsys import cli
@@ -39,3 +41,16 @@ def test_a_missing_extra_is_named(monkeypatch, capsys):
     monkeypatch.setattr(cli, "import_module", without_nbgrader)
     assert cli.main(["grade", "tiling"]) == 2
     assert "pip install 'mlsys[grading]'" in capsys.readouterr().err
+
+
+def test_ctrl_c_ends_in_one_message_and_status_130(monkeypatch, capsys):
+    def stop(args):
+        raise KeyboardInterrupt
+
+    module = SimpleNamespace(add_arguments=lambda parser: None, run=stop)
+    monkeypatch.setattr(cli, "import_module", lambda name: module)
+    assert cli.main(["doctor"]) == 130
+    assert capsys.readouterr().err == "mlsys: Interrupted.\n"
+    module.interrupted = lambda args: f"Interrupted: go on with {args.command}"
+    assert cli.main(["doctor"]) == 130
+    assert capsys.readouterr().err == "mlsys: Interrupted: go on with doctor\n"

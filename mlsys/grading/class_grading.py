@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 from mlsys.course.digest import digest, package_digest
-from mlsys.course.lab import Lab, find_lab
+from mlsys.course.lab import Lab, find_lab, find_labs
 from mlsys.course.nbgrader_steps import configured_cpu_limit_s, configured_device, marks
 from mlsys.course.release import release
 from mlsys.course.sample_class import hand_in
@@ -67,20 +67,25 @@ class Batch:
     Attributes:
         lab: the lab, as it is released now.
         records: by student, with the points that a person gave.
+        results: the same of everybody whose submission was ever graded, in this run or not; of the sample class only
+            where this run grades it.
         graded_now: how many of them were graded in this run.
         collected: what came in, with everybody who is unknown, missing, or in doubt.
         changes: scores of unchanged submissions that this run changes.
         withheld: whether the changes wait for a yes.
         minutes: how long this run took.
+        unreadable: students whose record is damaged or of another version of the package, so not in `results`.
     """
 
     lab: Lab
     records: dict[str, Record]
+    results: dict[str, Record]
     graded_now: int
     collected: Collected
     changes: tuple[Change, ...] = ()
     withheld: bool = False
     minutes: float = 0.0
+    unreadable: tuple[str, ...] = ()
 
 
 def grade_class(root: Path, tree: CourseTree, name: str, options: Options, console: Console) -> Batch:
@@ -97,11 +102,13 @@ def grade_class(root: Path, tree: CourseTree, name: str, options: Options, conso
 
     Raises:
         SandboxError: student code cannot be shut in on this machine, and `unsafe_no_sandbox` is not set.
-        UserError: unknown lab or student, no submissions, a folder that cannot be written, a full disk, another run at
-            work, or a missing package.
+        UserError: unknown lab (also in the roster) or student, no submissions, a folder that cannot be written,
+            a full disk, another run at work, or a missing package.
     """
     started_s = time.monotonic()
     path = find_lab(root, name)
+    if options.roster:
+        options.roster.check_labs(find_labs(root))
     with disk_faults(tree):
         tree.create()
         with one_at_a_time(tree):
@@ -114,11 +121,15 @@ def grade_class(root: Path, tree: CourseTree, name: str, options: Options, conso
             students = _students(collected, source or tree.root / "submitted", name, options.student)
             work = _open_work(tree, name, students, collected, options)
             changes = _judge_and_enter(tree, work, collected, options, console) if work.states else []
-            records = {student: Record.read(tree.record(name, student)) for student in students}
-            marked = _with_marks(tree, name, {student: record for student, record in records.items() if record})
+            graded = {file.stem for file in tree.record(name, "any").parent.glob("*.json")}
+            samples = {file.stem for file in (path.parent / "class").glob("*")} - set(students)
+            read = {student: Record.read(tree.record(name, student)) for student in sorted(graded - samples)}
+            results = _with_marks(tree, name, {student: record for student, record in read.items() if record})
     minutes = (time.monotonic() - started_s) / 60
     withheld = bool(changes) and not options.accept_changes
-    return Batch(work.lab, marked, len(work.states), collected, tuple(changes), withheld, minutes)
+    records = {student: results[student] for student in students if student in results}
+    unreadable = tuple(student for student, record in read.items() if not record)
+    return Batch(work.lab, records, results, len(work.states), collected, tuple(changes), withheld, minutes, unreadable)
 
 
 def _students(collected: Collected, source: Path, lab: str, only: str) -> list[str]:

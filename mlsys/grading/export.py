@@ -13,6 +13,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from mlsys.course.lab import find_lab
 from mlsys.course.tree import COURSE, CourseTree
 from mlsys.errors import UserError
 from mlsys.grading.attempts import History, write_atomically
@@ -56,6 +57,7 @@ def run(args: argparse.Namespace) -> int:
     if args.new_roster:
         if args.new_roster.exists():
             raise UserError(f"{args.new_roster} exists and may hold extensions: choose another name")
+        find_lab(Path.cwd(), args.lab)
         write_atomically(args.new_roster, new_roster(gradebook, [args.lab]).encode())
         console.print(f"{args.new_roster}: fill in the time zone and the due times", soft_wrap=True)
         return 0

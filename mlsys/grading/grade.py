@@ -2,11 +2,16 @@
 
 import argparse
 import os
+import shlex
 from pathlib import Path
 
-from mlsys.course.tree import COURSE
+from mlsys.course.tree import COURSE, CourseTree
 from mlsys.grading import workers
 from mlsys.grading.attempt_policy import POLICIES
+from mlsys.grading.runs import Run
+
+RESUMED = ("submissions", "roster", "attempt", "student", "sample_class")
+"""Arguments that `--resume` takes from the interrupted run where they are not given."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,3 +66,22 @@ def run(args: argparse.Namespace) -> int:
     from mlsys.grading.grade_lab import grade_lab
 
     return grade_lab(args)
+
+
+def remembered(args: argparse.Namespace) -> dict[str, str]:
+    """The arguments that a run keeps for a later `--resume`."""
+    given = {name: getattr(args, name) for name in RESUMED}
+    return {name: str(value.resolve() if isinstance(value, Path) else value) for name, value in given.items() if value}
+
+
+def interrupted(args: argparse.Namespace) -> str:
+    """What Ctrl-C left behind, and the command that goes on."""
+    last = Run.read(CourseTree(args.course), args.lab)
+    if last is None or last.finished or last.arguments != remembered(args):
+        # It was stopped before the first submission or after the last; an older run's arguments may be others.
+        return "Interrupted: what was graded is kept. Run the same command again."
+    words = ["mlsys", "grade", args.lab, "--resume"]
+    words += ["--course", str(args.course)] if args.course != Path(COURSE) else []
+    words += ["--yes"] if args.yes else []
+    words += ["--unsafe-no-sandbox"] if args.unsafe_no_sandbox else []
+    return f"Interrupted: what was graded is kept. Go on with `{shlex.join(words)}`"

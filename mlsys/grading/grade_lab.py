@@ -13,13 +13,11 @@ from mlsys.course.tree import CourseTree
 from mlsys.grading.attempt_policy import POLICIES
 from mlsys.grading.class_grading import Batch, Options, grade_class
 from mlsys.grading.entering import disk_faults
+from mlsys.grading.grade import RESUMED, remembered
 from mlsys.grading.regrade import changes_table, changes_title
 from mlsys.grading.report import arrivals, by_question, reasons, table, write_csv
 from mlsys.grading.roster_file import read_roster
 from mlsys.grading.runs import Run, one_at_a_time
-
-_RESUMED = ("submissions", "roster", "attempt", "student", "sample_class")
-"""Arguments that `--resume` takes from the interrupted run where they are not given."""
 
 
 def grade_lab(args: argparse.Namespace) -> int:
@@ -28,7 +26,6 @@ def grade_lab(args: argparse.Namespace) -> int:
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 140
     root, tree, console = Path.cwd(), CourseTree(args.course), Console(width=width)
     go_on(args, tree, console)
-    said = {name: getattr(args, name) for name in _RESUMED}
     options = Options(
         submissions=args.submissions,
         workers=args.workers,
@@ -38,9 +35,7 @@ def grade_lab(args: argparse.Namespace) -> int:
         policy=args.attempt or POLICIES[0],
         sample_class=args.sample_class,
         unsafe_no_sandbox=args.unsafe_no_sandbox,
-        arguments={
-            name: str(value.resolve() if isinstance(value, Path) else value) for name, value in said.items() if value
-        },
+        arguments=remembered(args),
     )
     gc.freeze()  # what is imported stays: else collections that walk it take a tenth of the time
     batch = grade_class(root, tree, args.lab, options, console)
@@ -70,22 +65,20 @@ def go_on(args: argparse.Namespace, tree: CourseTree, console: Console) -> None:
         args.roster = args.roster or (Path(last.arguments["roster"]) if "roster" in last.arguments else None)
         args.attempt = args.attempt or last.arguments.get("attempt")
         args.student = args.student or last.arguments.get("student", "")
-        words = " ".join(
-            f"--{name.replace('_', '-')} {getattr(args, name)}" for name in _RESUMED if getattr(args, name)
-        )
+        words = " ".join(f"--{name.replace('_', '-')} {getattr(args, name)}" for name in RESUMED if getattr(args, name))
         console.print(f"Its arguments: {words or 'none'}", soft_wrap=True, markup=False)
 
 
 def show(batch: Batch, tree: CourseTree, console: Console) -> None:
     """Print the table of a graded class and write its CSV files."""
     lab, records = batch.lab, list(batch.records.values())
-    write_csv(records, tree.results(lab.name))
+    write_csv(batch.results.values(), tree.results(lab.name))
     gradebook_csv = tree.results(lab.name).with_name(f"{lab.name}-nbgrader.csv")
     if batch.graded_now or not gradebook_csv.is_file():
         export_gradebook(tree, lab.name, gradebook_csv)
     console.print(table(f"{lab.title}: verdicts and points", records))
     console.print(reasons(records))
-    console.print(arrivals(batch.collected))
+    console.print(arrivals(batch.collected), soft_wrap=True)  # paths in it can then be copied
     console.print(by_question(records))
     if batch.changes:
         console.print(changes_title(batch.changes))
@@ -104,6 +97,10 @@ def show(batch: Batch, tree: CourseTree, console: Console) -> None:
             f"{bare} of them were graded WITHOUT the sandbox: their code could have changed what it is graded by. "
             "Grade again where the sandbox runs.",
             style="bold red",
+        )
+    if batch.unreadable:
+        console.print(
+            f"Not in the results, as their records cannot be read: {', '.join(batch.unreadable)}. Grade again."
         )
     console.print(f"Results:   {tree.results(lab.name)}", soft_wrap=True)
     console.print(f"Feedback:  {tree.root / 'feedback'}/<student>/{lab.name}/{lab.name}.html", soft_wrap=True)

@@ -104,6 +104,9 @@ def arrivals(collected: Collected) -> Text:
         late = choices[0].lateness if len(choices) == 1 else None
         if late:
             lines.append(f"late: {safe(student)}: {late.days} late day{'s' if late.days > 1 else ''}")
+        elif any(choice.attempt and choice.attempt.late and choice.attempt.time is None for choice in choices):
+            path = (collected.histories[student].folder / "attempts.json").resolve()
+            lines.append(f"late: {safe(student)}: Canvas marks it LATE; enter its time in {path}")
     for kind in ("unknown", "ignored", "doubtful"):
         notes: tuple[Ignored, ...] = getattr(collected, kind)
         lines += [f"{kind}: {safe(note.name)}: {safe(note.reason)}" for note in notes]

@@ -18,7 +18,7 @@ for everybody. An empty cell takes the value of the section's row, then of every
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -52,6 +52,16 @@ class Roster:
 
     students: Mapping[str, Student]
     labs: tuple[str, ...] = ()
+
+    def check_labs(self, known: Collection[str]) -> None:
+        """Make sure that every column of due times is that of a lab of the course.
+
+        Raises:
+            BadRoster: one is not; its due times would hold for nothing.
+        """
+        for lab in self.labs:
+            if lab not in known:
+                raise BadRoster(f"the roster's column 'due {lab}': {UnknownName.of('lab', lab, known)}")
 
     def student(self, student: str) -> Student:
         """The student with this id.

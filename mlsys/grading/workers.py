@@ -6,6 +6,7 @@ They are forked from a server process that has imported what judging needs, so t
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import forkserver
@@ -27,6 +28,8 @@ def worker(index: int) -> ProcessPoolExecutor:
 
 
 def _begin(index: int, environment: dict[str, str]) -> None:
+    # Ctrl-C reaches workers too; the run says what there is to say, and here it would end in a traceback.
+    signal.signal(signal.SIGINT, lambda *_: sys.exit(130))
     import torch
 
     from mlsys.grading import runner

@@ -17,6 +17,7 @@ from mlsys.errors import UserError
 from mlsys.grading.class_grading import Batch, Options, grade_class
 from mlsys.grading.records import Record
 from mlsys.grading.report import to_csv
+from mlsys.grading.roster_file import parse_roster
 
 QUIET = Console(quiet=True)
 
@@ -161,6 +162,14 @@ def test_names_that_climb_are_nobodys_and_named(adding: tuple[Path, CourseTree, 
     (tmp_path / 'a"b.ipynb').write_text("{}")
     with pytest.raises(UserError, match=r"(?s)holds no submissions.*cannot be a student's id"):
         grade_class(adding[0], adding[1], "adding", Options(tmp_path), QUIET)
+
+
+def test_a_roster_with_due_times_of_a_misspelt_lab_is_refused(
+    adding: tuple[Path, CourseTree, Path], tmp_path: Path
+) -> None:
+    roster = parse_roster("id,name,time zone,due ading\nann,Ann,UTC,2026-11-20 23:59\n")
+    with pytest.raises(UserError, match="'due ading': unknown lab 'ading': did you mean 'adding'"):
+        grade_class(adding[0], adding[1], "adding", Options(tmp_path, roster=roster), QUIET)
 
 
 @pytest.mark.parametrize("name", ["nowhere", "nothing"])

@@ -45,12 +45,12 @@ def course(tmp_path: Path) -> CourseTree:
     return tree
 
 
-def run(tree: CourseTree, *more: str, out: str = "filled.csv") -> Path:
+def run(tree: CourseTree, *more: str, out: str = "filled.csv", lab: str = "tiling") -> Path:
     here = tree.root.parent
     parser = argparse.ArgumentParser()
     export.add_arguments(parser)
     target = [] if "--new-roster" in more else ["--out", str(here / out)]
-    words = ["tiling", "--canvas", str(here / "gradebook.csv"), *target, "--course", str(tree.root), *more]
+    words = [lab, "--canvas", str(here / "gradebook.csv"), *target, "--course", str(tree.root), *more]
     assert export.run(parser.parse_args(words)) == 0
     return here / out
 
@@ -117,6 +117,21 @@ def test_lab_without_results_says_what_to_run(course: CourseTree, tmp_path: Path
     assert not (tmp_path / "filled.csv").exists()
 
 
+@pytest.fixture
+def in_a_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "labs" / "tiling").mkdir(parents=True)
+    (tmp_path / "labs" / "tiling" / "lab.py").touch()
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.usefixtures("in_a_repository")
+def test_new_roster_of_a_misspelt_lab_is_not_written(course: CourseTree, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="unknown lab 'tilling': did you mean 'tiling'"):
+        run(course, "--new-roster", str(tmp_path / "new.csv"), lab="tilling")
+    assert not (tmp_path / "new.csv").exists()
+
+
+@pytest.mark.usefixtures("in_a_repository")
 def test_new_roster_is_begun_once(course: CourseTree, tmp_path: Path) -> None:
     run(course, "--new-roster", str(tmp_path / "new.csv"))
     with (tmp_path / "new.csv").open() as file:

@@ -1,12 +1,14 @@
 import csv
 import io
-from datetime import timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from mlsys.grading.attempt_policy import Choice
-from mlsys.grading.attempts import Attempt
+from mlsys.grading.attempts import Attempt, History
 from mlsys.grading.deadlines import Lateness
 from mlsys.grading.layouts import Ignored
 from mlsys.grading.progress import tracked
@@ -104,6 +106,16 @@ def test_who_came_late_or_not_at_all_is_said_and_no_name_commands_the_terminal()
         "ignored: '=1+1: no notebook",
         "doubtful: y: its time lies in the future",
     ]
+
+
+def test_who_is_late_by_canvas_mark_alone_is_said_with_the_file_for_the_time(tmp_path: Path) -> None:
+    late = Attempt("d", "carterbob_LATE_102_901_tiling.ipynb", "canvas", number=901, late=True)
+    timed = replace(late, time=datetime(2026, 11, 21, tzinfo=UTC))
+    choices = {"bc2@uni.edu": (Choice(late),), "ann": (Choice(timed),), "cy": (Choice(replace(late, late=False)),)}
+    collected = Collected(choices, {student: History(tmp_path / student / "tiling") for student in choices})
+    assert arrivals(collected).plain == (
+        f"late: bc2@uni.edu: Canvas marks it LATE; enter its time in {tmp_path}/bc2@uni.edu/tiling/attempts.json"
+    )
 
 
 def test_what_was_graded_without_the_sandbox_is_marked() -> None:

@@ -1,6 +1,7 @@
 """Worker processes begin from a server that has imported everything, and end with their run."""
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -76,3 +77,16 @@ def _opens_a_slot(sandboxed: bool) -> bool:
     tempfile.tempdir = None  # the server's, as it was when that began
     runner._slot(False, Limits(sandboxed=sandboxed), ())
     return any(Path(tempfile.gettempdir()).iterdir())
+
+
+def test_ctrl_c_ends_an_idle_worker_without_a_traceback(tmp_path):
+    script = tmp_path / "run.py"
+    script.write_text(RUN)
+    with subprocess.Popen([sys.executable, script], stdout=-1, stderr=-1, text=True) as run:
+        worker, _ = map(int, run.stdout.readline().split())
+        os.kill(worker, signal.SIGINT)
+        until_s = time.monotonic() + 60
+        while alive(worker) and time.monotonic() < until_s:
+            time.sleep(0.02)
+        run.kill()
+        assert "Traceback" not in run.communicate()[1]

@@ -1,0 +1,78 @@
+"""The command `mlsys grade` as the instructor types it: what it leaves on disk, and what Ctrl-C leaves."""
+
+import csv
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from mlsys.course.tree import CourseTree
+
+
+@pytest.fixture
+def course(adding: tuple[Path, CourseTree, Path], tmp_path: Path) -> CourseTree:
+    """A repository, with a folder `in` of three submissions."""
+    root = tmp_path / "repository"
+    shutil.copytree(adding[0], root)
+    (root / "in").mkdir()
+    for student, sample in {"ann": "right", "bob": "syntax", "cy": "half-done"}.items():
+        shutil.copy(adding[2] / f"{sample}.ipynb", root / "in" / f"{student}.ipynb")
+    return CourseTree(root / "_build" / "course")
+
+
+def start(tree: CourseTree, *words: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "mlsys.cli", "grade", "adding", "--workers", "1", *words]
+    env = {**os.environ, "COLUMNS": "250"}
+    # A group of its own, which gets Ctrl-C as that of a terminal does.
+    return subprocess.Popen(
+        command, cwd=tree.root.parents[1], stdout=-1, stderr=-1, text=True, env=env, start_new_session=True
+    )
+
+
+def by_student(path: Path) -> dict[str, list[dict[str, str]]]:
+    rows: dict[str, list[dict[str, str]]] = {}
+    with path.open(newline="") as file:
+        for row in csv.DictReader(file):
+            rows.setdefault(row.get("student") or row["student_id"], []).append(row)
+    return rows
+
+
+@pytest.mark.timeout(600)
+def test_grading_one_student_keeps_the_rows_of_the_others(course: CourseTree) -> None:
+    paths = [course.results("adding"), course.results("adding").with_name("adding-nbgrader.csv")]
+    said, errors = start(course, "--submissions", "in").communicate()
+    assert "3 submissions (3 graded now" in said, errors
+    before = [by_student(path) for path in paths]
+    assert [sorted(rows) for rows in before] == [["ann", "bob", "cy"]] * 2
+    root = course.root.parents[1]
+    shutil.copy(root / "in" / "ann.ipynb", root / "in" / "bob.ipynb")
+    said, errors = start(course, "--submissions", "in", "--student", "bob").communicate()
+    assert "1 submissions (1 graded now" in said, errors
+    for path, old in zip(paths, before, strict=True):
+        new = by_student(path)
+        assert list(new) == list(old)
+        assert new["bob"] != old["bob"]
+        assert (new["ann"], new["cy"]) == (old["ann"], old["cy"])
+
+
+@pytest.mark.timeout(600)
+def test_ctrl_c_keeps_what_is_graded_and_says_how_to_go_on(course: CourseTree) -> None:
+    run = start(course, "--submissions", "in")
+    records = course.root / "records" / "adding"
+    while run.poll() is None and not list(records.glob("*.json")):
+        time.sleep(0.02)
+    os.killpg(run.pid, signal.SIGINT)
+    _, errors = run.communicate()
+    assert run.returncode == 130
+    assert errors == "mlsys: Interrupted: what was graded is kept. Go on with `mlsys grade adding --resume`\n"
+    said, errors = start(course, "--resume").communicate()
+    assert "was interrupted: going on with it" in said, errors
+    match = re.search(r"3 submissions \((\d) graded now", said)
+    assert match is not None
+    assert int(match[1]) < 3
