@@ -29,9 +29,16 @@ def course(adding: tuple[Path, CourseTree, Path], tmp_path: Path) -> CourseTree:
 def start(tree: CourseTree, *words: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "mlsys.cli", "grade", "adding", "--workers", "1", *words]
     env = {**os.environ, "COLUMNS": "250"}
-    # A group of its own, which gets Ctrl-C as that of a terminal does.
+    # A group of its own, which hears Ctrl-C as that of a terminal does, also where these tests run in the background.
     return subprocess.Popen(
-        command, cwd=tree.root.parents[1], stdout=-1, stderr=-1, text=True, env=env, start_new_session=True
+        command,
+        cwd=tree.root.parents[1],
+        stdout=-1,
+        stderr=-1,
+        text=True,
+        env=env,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 
