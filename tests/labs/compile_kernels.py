@@ -35,7 +35,7 @@ def compile_job(module, job):
     if "float32_plan" in job:
         constants |= module.float32_layouts(module.Plan(**job["float32_plan"]))
         layouts = {name: f",{module.plain_shared(len(block))!r}" for name, block in descriptors.items()}
-        source, options = GluonASTSource, options | {"ptx_options": module.AS_WRITTEN}
+        source, options = GluonASTSource, options | {"ptx_options": module.ASSEMBLER_OPTIONS}
     blocks = {name: f"{block}{layouts.get(name, '')}" for name, block in descriptors.items()}
     types |= job.get("types", {}) | {name: f"tensordesc<{job['dtype']}{block}>" for name, block in blocks.items()}
     signature = types | dict.fromkeys(constants, "constexpr")
