@@ -38,8 +38,6 @@ def draw(roofline: "Roofline", ops: Sequence[Op], ax: "Axes | None") -> "Axes":
     ax.set_xscale("log")
     ax.set_yscale("log")
     ax.set_ylim(top=2.5 * max(roofline.peaks_per_s.values()) / 1e12)
-    for axis in (ax.xaxis, ax.yaxis):
-        axis.set_major_formatter("{x:g}")
     ax.set_xlabel("arithmetic intensity (FLOP/byte)")
     ax.set_ylabel("attainable TFLOP/s")
     ax.set_title(f"{roofline.name} ({roofline.basis}, {roofline.bandwidth_per_s / 1e9:,.0f} GB/s)", fontsize=11)

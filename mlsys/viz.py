@@ -61,6 +61,7 @@ def apply_style() -> None:
         {
             "axes.axisbelow": True,
             "axes.edgecolor": COLORS["primary"],
+            "axes.formatter.min_exponent": 4,  # log axes: 1000, and from there on powers of ten
             "axes.grid": True,
             "axes.labelcolor": COLORS["primary"],
             "axes.prop_cycle": cycler(color=CYCLE),
