@@ -1,4 +1,7 @@
-"""What the fusion lab measures for the record: its fused kernels, held against the bandwidth of a copy."""
+"""What the fusion lab measures for the record: its fused kernels, held against the bandwidth of a copy.
+
+All are replayed from CUDA graphs, as in the lab's races: what counts is the work on the GPU, for the peers too.
+"""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -52,7 +55,7 @@ class FusionBench:
         """Random normal numbers in the 16-bit format of the device."""
         return self.setting.randn(*shape, dtype=self.torch_dtype)
 
-    def row(self, name: str, columns: int, call: Work, others: dict[str, Work], moved: float, **compared: Any) -> Row:
+    def row(self, name: str, columns: int, call: Work, others: dict[str, Work], moved: float) -> Row:
         """One row in GB/s of `moved` bytes, after the peers have agreed with `call`; see `Setting.peers`."""
         return row(
             "lab",
@@ -61,11 +64,12 @@ class FusionBench:
             (ROWS, columns),
             self.dtype,
             call=call,
-            peers=self.setting.peers(call, others, **compared),
+            peers=self.setting.peers(call, others),
             work=moved / 1e9,
             ceiling=self.setting.ceilings.copy_bandwidth.m_as("GB/s"),
             on_gpu=self.setting.on_gpu,
             rate_unit="GB/s",
+            graph=True,
         )
 
     def launched(self, launch: str, kernel: str, constants: dict[str, int], x: torch.Tensor, *vectors: Any) -> Work:
@@ -150,7 +154,7 @@ class FusionBench:
         if liger("LigerLayerNormFunction"):
             others |= {"liger-kernel": by_liger}
         moved = (3 * x.numel() + 3 * WIDTH) * x.element_size() + 2 * ROWS * mean.element_size()
-        return self.row("fused layernorm backward", WIDTH, call, others, moved, result=first)
+        return self.row("fused layernorm backward", WIDTH, call, others, moved)
 
 
 def softmax_config(columns: int) -> dict[str, int]:
@@ -178,8 +182,3 @@ def backward_config(columns: int, multiprocessors: int) -> dict[str, int]:
 def eager(function: Callable[..., Any], *inputs: Any) -> dict[str, Work]:
     """The peers that PyTorch brings: the function as it stands, and compiled."""
     return {"eager torch": partial(function, *inputs)} | compiled(function, *inputs)
-
-
-def first(gradients: Gradients) -> torch.Tensor:
-    """The gradient of the input."""
-    return gradients[0]

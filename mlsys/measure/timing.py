@@ -191,14 +191,19 @@ class _Prepared:
 
 
 def _prepare(work: Work, clock: Clock, *, cold: bool, graph: bool, lap_s: float) -> _Prepared:
-    calls = max(1, min(1000, round(lap_s / max(_warm_up(work, clock), 1e-9))))
+    calls = _calls_in(lap_s, _warm_up(work, clock))
     if cold:
         alone = clock.graph(work, 1) if graph else work
         return _Prepared(lambda laps: clock.cold_laps(alone, laps), calls)
-    if graph:
+    if graph:  # the calls so far include launches by the host, which the replay leaves out
+        calls = _calls_in(lap_s, min(clock.laps(clock.graph(work, calls), 1, 2)) / calls)
         together = clock.graph(work, calls)
         return _Prepared(lambda laps: [lap / calls for lap in clock.laps(together, 1, laps)], 1)
     return _Prepared(lambda laps: clock.laps(work, calls, laps), 1)
+
+
+def _calls_in(lap_s: float, call_s: float) -> int:
+    return max(1, min(1000, round(lap_s / max(call_s, 1e-9))))
 
 
 def _warm_up(work: Work, clock: Clock) -> float:

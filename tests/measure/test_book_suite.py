@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -66,21 +67,34 @@ def test_the_dense_layers_ceiling_is_the_lower_roof(suite):
     )
 
 
-def test_a_peer_that_fails_or_differs_is_left_out_and_named(capsys):
+@pytest.fixture
+def setting():
     from mlsys.measure.book_suite import Setting
     from mlsys.measure.ceilings import Ceilings
     from mlsys.units import ureg
 
+    return Setting(Ceilings(Device("cpu", "a CPU"), ureg("1 GB/s"), {}), "cpu")
+
+
+def test_a_peer_that_fails_or_differs_is_left_out_and_named(setting, capsys):
     def breaks():
         raise RuntimeError("no compiler\nand a long story")
 
-    setting = Setting(Ceilings(Device("cpu", "a CPU"), ureg("1 GB/s"), {}), "cpu")
     x = torch.randn(8, 8)
     found = setting.peers(lambda: x, {"same": lambda: x.clone(), "wrong": lambda: x + 1, "broken": breaks})
     assert list(found) == ["same"]
     printed = capsys.readouterr().out
     assert "without wrong: WrongAnswer" in printed
     assert "without broken: RuntimeError: no compiler\n" in printed
+
+
+def test_a_peer_must_agree_in_all_that_the_work_returns(setting, capsys):
+    x, sums = torch.randn(5, 7), torch.randn(7)
+    others = {"same": lambda: (x, sums), "half": lambda: (x, sums / 2), "short": lambda: (x,)}
+    assert list(setting.peers(lambda: (x, sums), others)) == ["same"]
+    printed = capsys.readouterr().out
+    assert re.search("without half: WrongAnswer: .*result 2 of half", printed)
+    assert "without short: ValueError" in printed
 
 
 def test_pruning_keeps_the_two_largest_of_four():

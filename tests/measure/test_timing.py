@@ -115,7 +115,9 @@ class SimulatedGpu:
     def __init__(self, monkeypatch):
         torch = pytest.importorskip("torch")
         self.now_ms = 0.0
+        self.launch_ms = 0.0
         self.flushed = 0
+        self.graphs = []
         gpu = self
 
         class Event:
@@ -143,9 +145,10 @@ class SimulatedGpu:
 
         @contextmanager
         def capture(graph):
-            start = gpu.now_ms
+            start, launch_ms, gpu.launch_ms = gpu.now_ms, gpu.launch_ms, 0.0
             yield
-            graph.length_ms, gpu.now_ms = gpu.now_ms - start, start
+            graph.length_ms, gpu.now_ms, gpu.launch_ms = gpu.now_ms - start, start, launch_ms
+            gpu.graphs.append(graph)
 
         @contextmanager
         def on(stream):
@@ -159,7 +162,7 @@ class SimulatedGpu:
         monkeypatch.setattr(torch, "empty", lambda *shape, **how: Other())
 
     def kernel(self):
-        self.now_ms += 0.25
+        self.now_ms += self.launch_ms + 0.25
 
 
 def test_the_gpu_clock_gives_seconds_per_call(monkeypatch):
@@ -177,6 +180,14 @@ def test_a_gpu_kernel_takes_as_long_however_it_is_timed(how, monkeypatch):
     assert time_kernel(gpu.kernel, on_gpu=True, **how).median_s == pytest.approx(0.25e-3)
     pair = time_pair(gpu.kernel, lambda: (gpu.kernel(), gpu.kernel()), on_gpu=True, **how)
     assert (pair.low, pair.ratio, pair.high) == pytest.approx((2, 2, 2))
+
+
+def test_a_lap_of_a_graph_is_long_where_a_launch_takes_longer_than_the_kernel(monkeypatch):
+    gpu = SimulatedGpu(monkeypatch)
+    gpu.launch_ms = 10
+    monkeypatch.setattr(timing, "WARMUP_S", 0)
+    assert time_kernel(gpu.kernel, on_gpu=True, graph=True).median_s == pytest.approx(0.25e-3)
+    assert gpu.graphs[-1].length_ms == pytest.approx(1e3 * timing.LAP_S)
 
 
 def test_a_cpu_cache_is_read_from_the_system(tmp_path, monkeypatch):

@@ -82,24 +82,27 @@ class Setting:
         ceiling = self.ceilings.bandwidth(mix).m_as("GB/s")
         return self.row(name, variant, shape, dtype, work=moved / 1e9, ceiling=ceiling, rate_unit="GB/s", **how)
 
-    def peers(
-        self, call: Work, others: Mapping[str, Work], result: Callable[[Any], torch.Tensor] = lambda made: made
-    ) -> dict[str, Work]:
+    def peers(self, call: Work, others: Mapping[str, Work]) -> dict[str, Work]:
         """Those of `others` that run here and agree with `call`; the rest is named with its reason, and left out.
 
-        `result` takes the matrix that is compared from what the work returns.
+        Work returns a tensor or a tuple of tensors.
         """
-        expected = result(call())[:CHECKED_ROWS]
+        expected = _checked(call())
         found = {}
         for name, other in others.items():
             try:
-                assert_close(result(other())[:CHECKED_ROWS], expected, what=name)
+                for number, (found_part, part) in enumerate(zip(_checked(other()), expected, strict=True), start=1):
+                    assert_close(found_part, part, what=f"result {number} of {name}" if len(expected) > 1 else name)
             except Exception as error:
                 # Any failure of a peer, in its compiler say, is a reason to go without it.
                 print(f"  without {name}: {type(error).__name__}: {str(error).strip().splitlines()[0]}", flush=True)
             else:
                 found[name] = other
         return found
+
+
+def _checked(made: torch.Tensor | tuple[torch.Tensor, ...]) -> list[torch.Tensor]:
+    return [part[:CHECKED_ROWS] for part in (made if isinstance(made, tuple) else (made,))]
 
 
 def compiled(function: Callable[..., Any], *inputs: Any) -> dict[str, Work]:
