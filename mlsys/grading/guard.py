@@ -25,6 +25,8 @@ Result = TypeVar("Result")
 GUARD_BYTES = 256 * 1024
 """Bytes of guard on each side: more than a 128 x 128 tile of float32 at a row stride of up to 500 elements."""
 
+_INPUT_STEP = 16  # bytes: inputs differ in their alignment to larger powers of two, as slices do
+_FRESH_STEP = 512  # bytes: as torch's own tensors on a GPU; a kernel's tensor descriptors need 128
 _BLOCK = 4096  # elements; to draw every one of a guard's would take longer than most kernels
 _QUIET_NAN = {2: {"float16": 0x7E00, "bfloat16": 0x7FC0}, 4: {"float32": 0x7FC00000}, 8: {"float64": 0x7FF8 << 48}}
 _FILLED = {"zeros": 0, "zeros_like": 0, "new_zeros": 0, "ones": 1, "ones_like": 1, "new_ones": 1}
@@ -73,24 +75,24 @@ def guarded(function: Callable[..., Result]) -> Callable[..., Result]:
 class _Guarded:
     """A tensor inside a larger, poisoned buffer, with a copy to compare with after the call."""
 
-    def __init__(self, shape: tuple[int, ...], stride: tuple[int, ...], like: "torch.Tensor", what: str) -> None:
+    def __init__(
+        self, shape: tuple[int, ...], stride: tuple[int, ...], like: "torch.Tensor", what: str, is_input: bool = False
+    ) -> None:
         import torch
 
         self.what = what
+        self.is_input = is_input
         size = like.element_size()
         self.guard = GUARD_BYTES // size
         extent = 1 + sum((n - 1) * abs(step) for n, step in zip(shape, stride, strict=True)) if 0 not in shape else 0
-        # A random offset in steps of 16 bytes: buffers differ in their alignment to larger powers of two.
-        self.start = self.guard + int(torch.randint(0, 8, ())) * (16 // size)
+        self.start = self.guard + int(torch.randint(0, 8, ())) * (_INPUT_STEP if is_input else _FRESH_STEP) // size
         self.buffer = _poison(self.start + extent + self.guard, like)
         self.view = self.buffer.as_strided(shape, stride, self.start)
-        self.is_input = False
         self.before = self.buffer
 
     @classmethod
     def around(cls, value: "torch.Tensor", what: str, is_input: bool) -> "_Guarded":
-        guarded = cls(tuple(value.shape), value.stride(), value, what)
-        guarded.is_input = is_input
+        guarded = cls(tuple(value.shape), value.stride(), value, what, is_input)
         guarded.view.copy_(value)
         guarded.before = guarded.buffer.clone()
         return guarded

@@ -83,6 +83,12 @@ def test_a_fresh_tensor_holds_no_number(dtype):
     assert guarded(lambda x: x.new_empty(3))(torch.ones(2, dtype=dtype)).isnan().all()
 
 
+def test_a_fresh_tensor_starts_where_torch_would_let_it_start():
+    """On a CPU at a multiple of 64 bytes; on a GPU of 512, which a kernel's tensor descriptors rely on."""
+    fresh = guarded(lambda: [torch.empty(3, dtype=torch.int8) for _ in range(8)] + [torch.zeros(5) for _ in range(8)])
+    assert {tensor.data_ptr() % 64 for tensor in fresh()} == {0}
+
+
 def test_zeros_ones_and_full_hold_what_they_say():
     assert not guarded(lambda: torch.zeros(3, 2))().any()
     assert (guarded(lambda x: torch.ones_like(x))(torch.zeros(2)) == 1).all()
