@@ -713,8 +713,12 @@ scorecard.passed("d")
 # The **contract**: ROWS whole rows per program and BLOCK at least cols, as in question c. Right for all sizes from 1 up
 # and any strides of x and y, in float32 and float16. A row may be constant: then v = 0 and y = beta.
 #
+# No formula is right for all numbers. The mean is rounded, and its error is in every x - m: it comes out divided by the
+# spread, or, where v is 0, multiplied by 1 / sqrt(epsilon) = 316. The tests have means of up to about 100 times the
+# spread, and constants for which the mean is all but exact. (For more, one would subtract the mean of x - m once more.)
+#
 # <details><summary>Hint 1</summary>
-# The mean divides by cols, not by BLOCK. Do not use v = mean(x^2) - m^2: for numbers near 1000 with a spread of 1 the
+# The mean divides by cols, not by BLOCK. Do not use v = mean(x^2) - m^2: for numbers near 100 with a spread of 1 the
 # difference of two large numbers has few right digits.
 # </details>
 # <details><summary>Hint 2</summary>
@@ -786,8 +790,6 @@ check_layernorm(draw.matrix(5, 32), "rows ragged")
 check_layernorm(draw.matrix(4, 41) + 3, "columns ragged")
 check_layernorm(draw.matrix(1, 2, values="climbing"), "two numbers")
 check_layernorm(draw.matrix(9, 1), "one column", rows=4)
-# On a GPU the mean may be two units in its last place off. Where v is 0 that error comes out 316 = 1 / sqrt(EPSILON) times
-# as large, so the numbers here are small.
 check_layernorm(torch.full((3, 40), 0.001, device=DEVICE), "constant rows")
 check_layernorm(draw.matrix(6, 40, values="negative"), "all values negative")
 check_layernorm(draw.matrix(6, 40, layout="column"), "a transposed view")
@@ -951,8 +953,8 @@ for kernel, launch, constants, vectors in (
 # are masked. With 32 numbers per thread, a warp holds 1024.
 # </details>
 # <details><summary>Hint 3</summary>
-# <code>num_warps = ROWS * BLOCK // 1024</code> puts exactly 32 numbers on a thread. Two rows per program are often a little
-# faster up to BLOCK = 8192: more loads are under way at the same time.
+# <code>num_warps = ROWS * BLOCK // 1024</code> puts exactly 32 numbers on a thread. Two rows per program make layer
+# normalisation a little faster up to BLOCK = 8192, for they share gamma and beta; softmax has nothing to share.
 # </details>
 
 
@@ -1023,7 +1025,8 @@ for report in reports:
     print(report)
 
 # %% [markdown]
-# **Say why.** In three to six sentences: how many numbers of the block does a thread hold in each line of the report,
+# **Say why.** (Another version of the compiler may print other registers and spills for the same kernel; explain those
+# that you see.) In three to six sentences: how many numbers of the block does a thread hold in each line of the report,
 # and how many registers does it get? Which of these numbers per thread is the first at which your kernel spills, and
 # where do spilled values go? Why is it not best to take as many warps as possible, so that every thread needs few
 # registers? A person reads this; it gives 5 points.
@@ -1046,9 +1049,10 @@ for report in reports:
 # times both in turn: yours, the library's, the library's, yours, several rounds of it, so that a GPU that warms up or
 # slows down does so for both. Here the comparison is with PyTorch. When the lab is graded it is with a plain Triton
 # kernel that the lab's authors wrote, on the same GPU, in the same run: all the points from 0.8 of its speed on, none
-# below 0.1, in proportion between.
+# below 0.1, in proportion between. PyTorch is the easier rival; how near you are to what the memory allows, the table at
+# the end of the lab says, with your share of a copy's speed.
 #
-# Without a GPU the cell ends with "needs gpu" and the points wait.
+# Without a GPU the cell ends with `NeedsGpu` and the points wait.
 #
 # To go faster, change one thing at a time, and predict what it will do before you run it. What matters, in this order:
 # the matrix is read once and written once (nothing goes back to memory between the steps); a thread's accesses are wide
@@ -1123,7 +1127,8 @@ softmax_race
 # ## i. The race: layer normalisation (GPU)
 #
 # The same for `layernorm_kernel`. Here gamma and beta are read too, by every program. They come from the L2 cache, not
-# from DRAM, but each read takes its time: two rows per program read them half as often.
+# from DRAM, but each read takes its time: two rows per program read them half as often, and loads that stand before the
+# first reduction are on their way while it runs.
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "i-speed", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "i", "role": "speed", "needs": ["setup", "e", "g"], "device": "gpu", "title": "The race: layer normalisation"}
 layernorm_race = grading.speed(
@@ -1197,8 +1202,9 @@ layernorm_race
 # - BLOCK is at least cols: a row is one block.
 # - `partial_ptr` is the address of `partial = torch.empty((2, P, cols), dtype=torch.float32)`. Program p writes its sums
 #   for dgamma to `partial[0, p]` and those for dbeta to `partial[1, p]`, also if it had no rows.
-# - `STAGES` is for the race against memory: give it to the loop as `tl.range(..., num_stages=STAGES)`, and Triton loads
-#   the rows that come next while it works on this one. It is always there and changes no result.
+# - `STAGES` is for speed, which no question measures here: write the loop as `for row in tl.range(tl.program_id(0), rows,
+#   tl.num_programs(0), num_stages=STAGES)`, and Triton may load the rows that come next while it works on this one. How
+#   much that brings depends on how many other programs the multiprocessor has to work on meanwhile. It changes no result.
 # - Any strides of x, dy and dx; float32 or float16; calculated in float32.
 #
 # <details><summary>Hint 1</summary>
@@ -1315,6 +1321,14 @@ for arrangement in ("row", "sliced"):
 check_backward(m.half() + 1, back.half(), "float16, offset views", programs=draw.integer(1, 7))
 ### END HIDDEN TESTS
 scorecard.passed("challenge")
+
+# %%
+# Does it compile for a GPU, too?
+mean_or_r = torch.empty(100, dtype=torch.float32, device="meta")
+arguments = (matrix, matrix, vector, mean_or_r, mean_or_r, matrix)  # dx, x, gamma, mean, r, dy
+constants = {"PROGRAMS": 80, "BLOCK": 4096, "STAGES": 2}
+compiler_report(layernorm_backward_kernel, [constants], *arguments, launch=launch_backward, capabilities=[75])
+print("layernorm_backward_kernel compiles")
 
 # %% [markdown]
 # ## Gap: why do prediction and measurement differ?

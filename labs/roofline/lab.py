@@ -80,7 +80,10 @@ def laps(call, count=15):
 
 def seconds(call):
     """Seconds of one call done right: warm, and repeated until the median is certain enough."""
-    return measure.time_kernel(call, on_gpu=DEVICE == "cuda", budget_s=0.25).median_s
+    timing = measure.time_kernel(call, on_gpu=DEVICE == "cuda", budget_s=0.25)
+    if timing.p80_s > 1.3 * timing.p20_s:
+        print(f"unsteady, {1e3 * timing.p20_s:.3g} to {1e3 * timing.p80_s:.3g} ms: close what else runs, and run again")
+    return timing.median_s
 
 
 def is_near(number, right, within):
@@ -92,8 +95,9 @@ def is_near(number, right, within):
 # %% [markdown]
 # ## Predictions
 #
-# Before you measure, write down what you expect of the device that you sit at. How close you are is not graded. The
-# point is to have something to be surprised by.
+# Before you measure, write down what you expect of the device that the cell above has named; if you go on with another
+# one later, say from a laptop to Colab, predict again for that one. How close you are is not graded. The point is to
+# have something to be surprised by.
 #
 # 1. `ridge`: the ridge point of your device in float32, in FLOP/byte.
 # 2. `softmax_gap`: softmax written as five simple operations, one after the other (largest element, subtract,
@@ -254,8 +258,10 @@ scorecard.passed("a")
 # that two differ, close what else runs, and run the first code cell of question a and this one again. A difference that
 # stays may come from the libraries (on a processor you timed torch, `mlsys.measure` times numpy): then go on.
 #
-# On a GPU there is one more roof: a matrix product may run on other units, or be limited in another way, than chains of
-# plain multiply-adds. In float32 the two are close.
+# On a GPU there is one more flat roof. The library's product must fetch its operands from shared memory, and reaches
+# less than chains of multiply-adds that stay in registers: on an H200 51 instead of 64 TFLOP/s in float32. The kernel
+# of the next two questions is such a chain, so there the higher roof counts, and for the products of question e the
+# library's.
 
 # %%
 ceilings = measure.measure_ceilings()
@@ -269,6 +275,8 @@ for what, pair in zip(("bandwidths", "peaks"), zip(mine, theirs, strict=True), s
         print(f"The two {what} differ by a factor of {max(pair) / min(pair):.1f}: measure again.")
 bandwidth, peak = map(max, mine, theirs)
 chain_peak = ceilings.fma["fp32"].m_as("flop/s") if DEVICE == "cuda" else peak
+if DEVICE == "cuda":
+    print(f"chains of multiply-adds: {chain_peak / 1e12:.3f} TFLOP/s, ridge {ridge_point(bandwidth, chain_peak):.1f}")
 
 # %% [markdown]
 # ## b. A kernel with a dial
@@ -330,6 +338,8 @@ add(torch.arange(10.0, device=DEVICE), torch.full((10,), 100.0, device=DEVICE), 
 #   nothing to the sum.
 # - x is float32 or float16 (or bfloat16, on a GPU that has it). The coefficients and the sums are float32, and so is
 #   **all arithmetic, whatever x is**: convert a block with `x.to(tl.float32)` right after loading it.
+# - `row * stride_row` passes 2^31, the end of 32-bit integers, in a matrix of more elements. So make the row's number a
+#   64-bit one, as in the example: `.to(tl.int64)`. Within a row, 32 bits do.
 # - `steps` is K, 1 or more, an ordinary argument of the kernel: `for k in range(steps):` works. `tl.sum(block, axis=0)`
 #   adds up a block.
 #
@@ -579,18 +589,18 @@ print(f"ridge in the sweep {measured_ridge:.1f}, ridge of the roofs {ridge_point
 from mlsys import viz
 
 
-def draw_roofs(low, high):
-    """The two roofs from one intensity to another; returns the axes and the colours."""
+def draw_roofs(low, high, flat):
+    """The slope and one flat roof from one intensity to another; returns the axes and the colours."""
     _, axes, colors, _ = viz.setup_plot()
-    reach = [low, ridge_point(bandwidth, chain_peak), high]
-    roofs = [attainable(intensity, bandwidth, chain_peak) / 1e12 for intensity in reach]
+    reach = [low, ridge_point(bandwidth, flat), high]
+    roofs = [attainable(intensity, bandwidth, flat) / 1e12 for intensity in reach]
     axes.loglog(reach, roofs, color=colors["primary"], label="roofs")
     axes.set_xlabel("arithmetic intensity (FLOP/byte)")
     axes.set_ylabel("TFLOP/s")
     return axes, colors
 
 
-axes, colors = draw_roofs(sweep[0][0] / 2, 2 * sweep[-1][0])
+axes, colors = draw_roofs(sweep[0][0] / 2, 2 * sweep[-1][0], chain_peak)
 axes.plot(*zip(*((i, rate / 1e12) for i, rate in sweep), strict=True), "o", color=colors["RedLine"], label="the sweep")
 axes.axvline(measured_ridge, color=colors["OrangeLine"], linestyle="--", label="ridge found in the sweep")
 _ = axes.legend()
@@ -599,7 +609,8 @@ _ = axes.legend()
 # Where do your points leave the roof? On a GPU they should follow the slope, bend round the corner, and come near the
 # flat roof; on an H200 the lab's own kernel comes to 0.83 of it, for every thread must also load the coefficients. On a
 # processor the library is at home at both ends, and less so in between: before it multiplies by a few rows it copies
-# the weights into another order, and the smaller the batch, the less that pays.
+# the weights into another order, and the smaller the batch, the less that pays. Its first point may lie above the roof,
+# for it hardly writes, and many processors read faster than they copy.
 #
 # ## d. The race (GPU)
 #
@@ -608,12 +619,13 @@ _ = axes.legend()
 # you will win by far, and the sweep above says more about your kernel. When the lab is graded it is a plain Triton
 # kernel that the lab's authors wrote, on the same GPU, in the same run, at four places of the dial: all the points from
 # 0.8 of its speed on, none below 0.1, in proportion between. The grader also hands your `find_ridge` the sweep that it
-# measured there; your answer must lie within 25% of its own.
+# measured there; your answer must lie within 25% of where the slope of the first points meets the level of the last.
 #
 # `config(shape, dtype)` gets (rows, cols, steps) and a format's name, and returns a dict of ints: `TILE`, and
 # `num_warps`, both of which go to the launch. With a GPU, `list(sweep_kernel(num_warps=8))` in a cell of your own times
-# the kernel with 8 warps, by K. Without one there is nothing to try: follow the hints; the cell of the race ends with
-# "needs gpu", and the points wait.
+# the kernel with 8 warps, by K. Look at both ends of the dial: at the memory's end many choices are equally good.
+# Without a GPU there is nothing to try: follow the hints; the cell of the race ends with `NeedsGpu`, and the points
+# wait.
 #
 # <details><summary>Hint 1</summary>
 # A block of 4096 numbers in 4 warps is 32 numbers per thread. What does a thread do with one coefficient that it
@@ -621,8 +633,7 @@ _ = axes.legend()
 # </details>
 # <details><summary>Hint 2</summary>
 # More numbers per thread: more multiply-adds per coefficient, and more of them that do not wait for each other. Fewer:
-# more warps in flight, to hide the time that a load takes. With a GPU, try 2, 4, 8 and 16 warps, and look at both ends
-# of the dial.
+# more warps in flight, to hide the time that a load takes. With a GPU, try 2, 4, 8 and 16 warps.
 # </details>
 # <details><summary>Hint 3</summary>
 # <code>{"TILE": triton.next_power_of_2(cols), "num_warps": 4}</code> is what the lab's authors chose.
@@ -827,7 +838,8 @@ scorecard.passed("e")
 # Now measure the six. The next cell makes the tensors and keeps, for each operation, a way to run it, and three
 # experiments that tell causes apart:
 #
-# - `eighth`: the same on an eighth of the work. Work that fills the device takes an eighth of the time.
+# - `eighth`: the same on an eighth of the work (an eighth of the rows; a product of matrices of half the side). Work
+#   that fills the device takes an eighth of the time.
 # - `in_order` (embedding only): the same rows fetched in the order in which they lie in memory.
 # - `passes` (softmax only): it is written as five simple operations, and each of them reads and writes whole tensors.
 #   The bytes that these five move are known, and so is the time that this takes at full bandwidth.
@@ -877,8 +889,8 @@ def six_operations():
         },
     }
     for name, side in SIDES.items():
-        left, right = a[: side * side].view(side, side), b[: side * side].view(side, side)
-        cases[name] = {"run": lambda p=left, q=right: p @ q, "eighth": lambda p=left, q=right, s=side: p[: s // 8] @ q}
+        whole, half = ([t[: n * n].view(n, n) for t in (a, b)] for n in (side, side // 2))
+        cases[name] = {"run": lambda p=whole: p[0] @ p[1], "eighth": lambda p=half: p[0] @ p[1]}
     return cases
 
 
@@ -1151,10 +1163,12 @@ for _ in range(6):
 scorecard.passed("gap")
 
 # %% [markdown]
-# What your rule says of your own device. Hold each factor against the gap: one far below it explains only a part. The
-# factor of `"bytes"` is counted, not measured, and the same on every device: it shows that softmax moves more bytes,
-# not that they take all the time. On a processor the factor of `"start"` may lie far below 1, for an eighth of the work
-# may fit into a cache, or get memory that need not be cleared anew; then the start is not the cause.
+# What your rule says of your own device. Hold each factor against the gap: one far below it explains only a part. A
+# start alone gives a factor of 8; if yours is well above, the smaller work has become slower in itself, for instance
+# because the library picks another kernel for it, and then this experiment shows nothing. The factor of `"bytes"` is
+# counted, not measured, and the same on every device: it shows that softmax moves more bytes, not that they take all
+# the time. On a processor the factor of `"start"` may lie far below 1, for an eighth of the work may fit into a cache,
+# or get memory that need not be cleared anew; then the start is not the cause.
 
 # %%
 passes_s = {"softmax": 8 * ELEMENTS * 4 / bandwidth}  # five reads and three writes of the whole matrix
@@ -1174,9 +1188,10 @@ for name, kinds in times.items():
 # **Say why.** Four to eight sentences in all on the two largest gaps of your device: the numbers of the experiments,
 # the cause they point to, and what you would change to close the gap. Write into your answer the numbers of the run
 # that you explain: a later run may give others, and another verdict, and that is fine. If your rule says `"kernel"`,
-# say what you would try to find out. (On a processor, one candidate is a result that is allocated anew in each call, as
-# layernorm's is: the system then hands out and clears memory, which no experiment here sees.) If a number cannot be
-# right, say what disturbed it: a busy machine, a cache, a size too small. A person reads this; it gives 5 points.
+# say what you would try to find out. `seconds(...)` times whatever you like: torch has `torch.softmax(x, dim=1)` too,
+# as one kernel. (On a processor, one candidate is a result that is allocated anew in each call, as layernorm's is: the
+# system then hands out and clears memory, which no experiment here sees.) If a number cannot be right, say what
+# disturbed it: a busy machine, a cache, a size too small. A person reads this; it gives 5 points.
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "why", "locked": false, "points": 5, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "why", "role": "written", "needs": ["setup"], "title": "Say why"}
 # ### BEGIN SOLUTION
@@ -1210,7 +1225,7 @@ grading.compare(
 # lies above the slope was served by a cache; what lies above the flat roof shows that the measured peak was too low.
 
 # %%
-axes, _ = draw_roofs(0.02, 2 * max(flops / moved for flops, moved in costs.values()))
+axes, _ = draw_roofs(0.02, 2 * max(flops / moved for flops, moved in costs.values()), peak)
 for name, (flops, moved) in costs.items():
     axes.plot(flops / moved, flops / measured_s[name] / 1e12, "o", label=name)
 axes.legend(loc="lower right", fontsize=9)

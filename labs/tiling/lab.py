@@ -344,7 +344,8 @@ scorecard.passed("a")
 # - the three tiles fit `memory_bytes` together, and
 # - the traffic is at most 1.1 times that of the best schedule known.
 #
-# The tiles may have any size: no powers of two here. The test *replays* your schedule step by step.
+# The tiles may have any size: no powers of two here. The tests have a k of 200 or more. (With a short k, whole bands of
+# A or B fit into the memory, and other schedules are best.) The test *replays* your schedule step by step.
 # `traffic.tiled_matmul` walks through the tiles in the order below, keeps in a memory of that size the tiles that were
 # used last, and counts what crosses:
 #
@@ -632,6 +633,8 @@ SHARED_MEMORY
 #    makes up for the rest.)
 #
 # `num_stages` from 2 to 4 and `GROUP_M` from 4 to 8 are common. The best values are found by measuring, in question e.
+# (What a compiler makes of a kernel and a config, spills and shared memory included, it says without a GPU too: see
+# `mlsys.grading.compiler_report` in the book, which the fusion lab uses.)
 #
 # <details><summary>Hint 1</summary>
 # Begin with large matrices in fp32 and equal tile sides T. Rule 5 becomes 2 T T / (2 T * 4) &gt;= 16. Which T is the
@@ -732,18 +735,33 @@ scorecard.passed("d")
 # then times both in turn: yours, the library's, the library's, yours, several rounds of it, so that a GPU that warms up
 # or slows down does so for both. Here the comparison is with NVIDIA's library, in full float32. When the lab is graded
 # it is with a plain Triton kernel that the lab's authors wrote, on the same GPU, in the same run: all the points from
-# 0.8 of its speed on, none below 0.1, in proportion between.
+# 0.8 of its speed on, none below 0.1, in proportion between. The notebook has the same scale for the library, which is
+# the harder rival, so it rather shows fewer points than more.
 #
 # The arguments are the kernel and the config, not `tiled_matmul`: what counts is the work on the GPU.
 #
-# Without a GPU the cell ends with "needs gpu" and the points wait.
+# Without a GPU the cell ends with `NeedsGpu` and the points wait.
 #
-# To go faster, change one thing at a time, and predict what it will do before you run it. First the tile sizes: on an
-# H200 (Triton 3.6, matrices of 2048 x 2048) tiles of 16 x 16, 32 x 32 and 64 x 64 with 4 warps reached 0.28, 0.57 and
-# 0.81 of the library's speed. Then `TILE_K`, `num_stages` and `num_warps`. Third, the **order of the programs**, which
-# is what `GROUP_M` is for: it helps where DRAM is the limit, which the challenge below is closer to. On that H200, in
-# float32, it changed nothing. Can you say why? (Hint 1 ends with the answer.) A changed order must still reach every
-# tile once: the cell before the race checks that, with more rows of tiles than two groups have.
+# To go faster, change one thing at a time, and predict what it will do before you run it. With a GPU, a cell of your own
+# can race any config:
+#
+# ```
+# trial = config(RACES[0], "fp32") | {"TILE_K": 16, "num_stages": 4}
+# options = {"shapes": RACES, "inputs": matmul_inputs, "launch": launch_matmul, "expected": torch.matmul}
+# print(grading.speed(matmul_kernel, lambda shape, dtype: trial, **options))
+# ```
+#
+# First the tile sizes: on an H200 (Triton 3.6, matrices of 2048 x 2048) tiles of 16 x 16, 32 x 32 and 64 x 64 with 4
+# warps reached 0.28, 0.57 and 0.81 of the library's speed. Then `TILE_K`, `num_stages` and `num_warps`. Third, the
+# **order of the programs**, which is what `GROUP_M` is for: it helps where DRAM is the limit, which the challenge below
+# is closer to. On that H200, in float32, it changed nothing. Can you say why? (Hint 1 ends with the answer.) A changed
+# order must still reach every tile once: the cell before the race checks that, with more rows of tiles than two groups
+# have.
+#
+# The second race is the ragged one. Its rows begin at addresses that are no multiples of 16 bytes, so a thread loads
+# its numbers one by one, and every load is masked. On that H200 the kernel of question c with tiles of 64 x 64 x 32
+# reached 0.63 there; a `TILE_K` of 16 brought 0.73, and a loop over the whole steps, in which no mask along k is needed,
+# with the last partial step behind it, 0.78.
 #
 # <details><summary>Hint 1: what the order of programs has to do with DRAM</summary>
 # A GPU runs some hundred programs at a time, in the order of their numbers. If these are one long row of tiles of C,
@@ -835,7 +853,8 @@ race
 # a T4 user loses nothing by leaving these 5 points to the end.
 #
 # Give `tensor_kernel`, which keeps the contract of question c for float16 inputs (it may be `matmul_kernel` itself),
-# and `tensor_config` for it. The comparison is with NVIDIA's library in float16. If your tiles are to depend on the
+# and `tensor_config` for it. The comparison is with NVIDIA's library in float16, here and when the lab is graded, on the
+# scale of question e. If your tiles are to depend on the
 # device, ask `torch.cuda.get_device_capability()`: (8, 0) is an A100 and (9, 0) an H100, whose shared memory stands in
 # `SHARED_MEMORY`, and (8, 9) is an L4, which has 99 KiB. Ask only where `DEVICE` is `"cuda"`: without a GPU
 # `tensor_config` is called as well and must return a dict.

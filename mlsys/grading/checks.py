@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mlsys.errors import InvalidValue
 from mlsys.grading.error_picture import ErrorPicture
 from mlsys.grading.likely_cause import likely_cause
 from mlsys.grading.tolerances import Difference, difference, dtype_name, is_close
@@ -46,6 +47,10 @@ def assert_close(
         what: what to call the result in the message, such as "C for M=37, N=53, K=29".
         tile: rows and columns of one program's tile, to name the tile of the first wrong element and to tell
             faults at the edge from faults everywhere.
+
+    Raises:
+        WrongAnswer: if they differ.
+        InvalidValue: if they differ and the reference holds NaNs, which nothing equals.
     """
     import torch
 
@@ -60,6 +65,9 @@ def assert_close(
         raise WrongAnswer(f"{what}: it is on {actual.device}, not on {expected.device}")
     if is_close(actual, expected):
         return
+    if bool(expected.isnan().any()):
+        where = expected.isnan().nonzero()[0].tolist()
+        raise InvalidValue(f"{what}: the right result is itself NaN, first at {where}; choose other inputs")
     found = difference(actual, expected)
     picture = ErrorPicture.of(found.wrong, tile, hidden=not _show_expected.get())
     raise WrongAnswer(f"{what}: {_describe(actual, expected, found, tile)}", picture)

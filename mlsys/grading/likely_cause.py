@@ -44,8 +44,8 @@ def likely_cause(
         )
     if bool(missing.any()) and bool((wrong == missing).all()):
         return (
-            "these elements are NaN: never written (too few programs in the grid?), or computed from loads outside "
-            f"the input ({_missing_masks(missing, tile)})."
+            "these elements are NaN: never written (has every tile a program, and every program a tile of its own?), "
+            f"or computed from loads outside the input ({_missing_masks(missing, tile)})."
         )
     if matrix and actual.shape[0] == actual.shape[1] and is_close(actual, expected.T):
         return "this is the transpose of the right result: two strides or two indices are swapped in the store."
@@ -69,7 +69,8 @@ def likely_cause(
     if found.relative_rms < _SMALL_ERROR:
         return (
             "the errors are small and everywhere, as from too few digits: keep running sums in float32 for every "
-            'input dtype, and give tl.dot input_precision="ieee" (its default, tf32, keeps 10 bits).'
+            'input dtype, give tl.dot input_precision="ieee" (its default, tf32, keeps 10 bits), and subtract what '
+            "large numbers have in common, such as their mean, before you square or add them."
         )
     if matrix:
         return (
@@ -82,7 +83,7 @@ def likely_cause(
 
 def _missing_masks(missing: "torch.Tensor", tile: tuple[int, int] | None) -> str:
     if tile is not None and missing.dim() == 2 and _only_in_edge_tiles(missing, tile):
-        return "only at the edge: a mask of the rows or of the columns"
+        return "only at the edge: a mask, of the rows, of the columns or along what is summed over"
     return "a mask, also along what is summed over, or a wrong stride"
 
 

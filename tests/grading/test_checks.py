@@ -4,6 +4,7 @@ import sys
 import pytest
 import torch
 
+from mlsys.errors import InvalidValue
 from mlsys.grading import WrongAnswer, assert_close, assert_equal
 from mlsys.grading.checks import hidden_values
 
@@ -68,6 +69,14 @@ def test_elements_that_nobody_wrote_are_recognised(matrices):
     wrong[16:32] = float("nan")
     assert "never written" in message(wrong, right, tile=TILE)
     assert "nothing was written" in message(torch.full_like(right, float("nan")), right, tile=TILE)
+
+
+def test_a_reference_that_is_no_number_is_not_the_students_fault(matrices):
+    *_, right = matrices
+    overflowed = right.clone()
+    overflowed[3, 5] = float("nan")
+    with pytest.raises(InvalidValue, match=r"the right result is itself NaN, first at \[3, 5\]"):
+        assert_close(overflowed, overflowed)
 
 
 def test_a_right_first_tile_points_to_the_numbering_of_tiles(matrices):
