@@ -60,7 +60,7 @@ def test_an_unknown_measurement_lists_the_known_ones():
     [
         ({"median_s": 0.0}, "times out of order"),
         ({"p20_s": 1.0}, "times out of order"),
-        ({"achieved": 60.0}, "reaches 60 of a ceiling of 50 TFLOP/s"),
+        ({"achieved": 70.0}, "reaches 70 of a ceiling of 50 TFLOP/s"),
         ({"achieved": None}, "none may stand without the others"),
         ({"ceiling": None}, "none may stand without the others"),
         ({"rate_unit": "TB/s"}, "unknown unit 'TB/s'; there are TFLOP/s, GB/s"),
