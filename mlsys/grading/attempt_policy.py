@@ -6,7 +6,7 @@ from datetime import datetime
 
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UnknownName, UserError
-from mlsys.grading.attempts import Attempt, History
+from mlsys.grading.attempts import TIME_EXAMPLE, Attempt, History
 from mlsys.grading.deadlines import Lateness, aware, days_after, lateness
 from mlsys.grading.roster import Student
 
@@ -46,9 +46,10 @@ def candidates(
         return [_choice(attempt, due) for attempt in attempts[-1:]]
     unsure = [attempt for attempt in attempts if _on_time(attempt, due, late_days) is None]
     if unsure:
-        reason = f"when {unsure[-1].name} was handed in is not known: enter its time in attempts.json"
         if due is None:
-            reason = "there is no due time for this student: enter it in the roster"
+            return [Choice(None, "there is no due time for this student: enter it in the roster")]
+        name = unsure[-1].name
+        reason = f"when {name} was handed in is not known: enter its time in attempts.json, as {TIME_EXAMPLE}"
         return [Choice(None, reason)]
     on_time = [attempt for attempt in attempts if _on_time(attempt, due, late_days)]
     if not on_time:

@@ -15,6 +15,9 @@ from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError
 from mlsys.grading.deadlines import aware
 
+TIME_EXAMPLE = '"2026-11-20T18:00+01:00"'
+"""How a time is written into the list by hand: between quotes, with its distance from UTC."""
+
 
 @dataclass(frozen=True)
 class Attempt:
@@ -53,7 +56,7 @@ class History:
         """The history kept in the tree; empty if there is none.
 
         Raises:
-            UserError: the list is damaged.
+            UserError: the list cannot be read.
         """
         folder = tree.root / "attempts" / student / lab
         path = folder / "attempts.json"
@@ -62,7 +65,10 @@ class History:
         except FileNotFoundError:
             return cls(folder)
         except (ValueError, TypeError, KeyError) as error:
-            raise UserError(f"{path} is damaged ({error}): restore it, or delete it to begin a new list") from error
+            raise UserError(
+                f"{path} cannot be read ({error}): mend it (times look like {TIME_EXAMPLE}), restore it, or delete it "
+                "to begin a new list"
+            ) from error
 
     def file(self, attempt: Attempt) -> Path:
         """Where an attempt's notebook is kept."""

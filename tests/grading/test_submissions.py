@@ -190,8 +190,22 @@ def test_damaged_list_is_named_and_not_begun_anew(tree: CourseTree, tmp_path: Pa
     source = folder(tmp_path / "in", {"ann.ipynb": (notebook("a"), DUE)})
     path = take(source, tree).histories["ann"].folder / "attempts.json"
     path.write_text("[{")
-    with pytest.raises(UserError, match=r"attempts.json is damaged"):
+    with pytest.raises(UserError, match=r"attempts.json cannot be read"):
         take(source, tree)
+
+
+@pytest.mark.parametrize("time", ["yesterday", "2026-11-20T18:00"])
+def test_a_time_entered_in_another_form_is_named_with_one_that_can_be_read(
+    tree: CourseTree, tmp_path: Path, time: str
+) -> None:
+    source = folder(tmp_path / "in", {"ann.ipynb": (notebook("a"), DUE)})
+    path = take(source, tree).histories["ann"].folder / "attempts.json"
+    path.write_text(json.dumps([entry | {"time": time} for entry in json.loads(path.read_text())]))
+    with pytest.raises(UserError, match=rf"attempts.json cannot be read .*{time[:9]}.*times look like") as found:
+        take(source, tree)
+    entered = str(found.value).split("look like ")[1].split(")")[0]
+    path.write_text(path.read_text().replace(f'"{time}"', entered))
+    assert take(source, tree).histories["ann"].attempts[0].time == datetime(2026, 11, 20, 17, tzinfo=UTC)
 
 
 def test_time_that_a_person_entered_counts_and_stays(tree: CourseTree, tmp_path: Path) -> None:
