@@ -65,8 +65,9 @@ def assert_close(
         raise WrongAnswer(f"{what}: it is on {actual.device}, not on {expected.device}")
     if is_close(actual, expected):
         return
-    if bool(expected.isnan().any()):
-        where = expected.isnan().nonzero()[0].tolist()
+    not_numbers = expected.isnan()
+    if bool(not_numbers.any()):
+        where = not_numbers.nonzero()[0].tolist()
         raise InvalidValue(f"{what}: the right result is itself NaN, first at {where}; choose other inputs")
     found = difference(actual, expected)
     picture = ErrorPicture.of(found.wrong, tile, hidden=not _show_expected.get())

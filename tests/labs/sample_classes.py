@@ -16,13 +16,19 @@ Key = tuple[str, str]
 """A student and a question."""
 
 
-def graded(name: str, folder: Path, config: str = "", workers: int = Options.workers) -> dict[Key, QuestionRecord]:
-    """What each question of each sample submission got; `config` is added to nbgrader's configuration."""
+def handed_in(name: str, folder: Path) -> CourseTree:
+    """A tree with the released lab; its sample class lies in `folder / "submissions"`."""
     tree = CourseTree(folder / "course")
     release(ROOT, tree, [name])
+    hand_in(ROOT / "labs" / name / "lab.py", folder / "submissions", tree)
+    return tree
+
+
+def graded(name: str, folder: Path, config: str = "", workers: int = Options.workers) -> dict[Key, QuestionRecord]:
+    """What each question of each sample submission got; `config` is added to nbgrader's configuration."""
+    tree = handed_in(name, folder)
     path = tree.root / "nbgrader_config.py"
     path.write_text(path.read_text() + config)
-    hand_in(ROOT / "labs" / name / "lab.py", folder / "submissions", tree)
     options = Options(folder / "submissions", workers=workers)
     batch = grade_class(ROOT, tree, name, options, Console(quiet=True))
     return {

@@ -5,12 +5,10 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from known_lab import ROOT
+from known_lab import ROOT, KnownLab
+from sample_classes import handed_in
 
-from mlsys.course.lab import Lab, find_labs
-from mlsys.course.release import release
-from mlsys.course.sample_class import hand_in
-from mlsys.course.tree import CourseTree
+from mlsys.course.lab import find_labs
 from mlsys.grading.scorecard import ANSWERED, GPU, PASSING, READ
 from mlsys.measure.device import torch_sees_gpu
 
@@ -19,18 +17,16 @@ nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed: ml
 
 @pytest.mark.parametrize("name", find_labs(ROOT))
 def test_a_notebook_with_right_answers_runs_from_top_to_bottom(name: str, tmp_path: Path) -> None:
-    tree = CourseTree(tmp_path / "course")
-    release(ROOT, tree, [name])
-    hand_in(ROOT / "labs" / name / "lab.py", tmp_path / "class", tree)
-    notebook = nbformat.read(tmp_path / "class" / "right.ipynb", as_version=4)
+    handed_in(name, tmp_path)
+    notebook = nbformat.read(tmp_path / "submissions" / "right.ipynb", as_version=4)
     folder = {"metadata": {"path": str(tmp_path)}}
     nbclient.NotebookClient(notebook, timeout=120, allow_errors=True, resources=folder).execute()
 
-    lab = Lab.load(ROOT / "labs" / name / "lab.py")
+    lab = KnownLab(name).lab
     waiting = [] if torch_sees_gpu() else [question.name for question in lab.questions if question.device == "gpu"]
     outputs = [(cell, output) for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
     failed = {cell.id: output.ename for cell, output in outputs if output.output_type == "error"}
-    assert failed == {lab.question(name).graded.id: "NeedsGpu" for name in waiting}
+    assert failed == {lab.question(question).graded.id: "NeedsGpu" for question in waiting}
     shown = [output.data["text/plain"] for cell, output in outputs if "data" in output]
     rows = [re.split("  +", line) for line in next(text for text in reversed(shown) if "sum  " in text).splitlines()]
     states = {row[0]: row[-1] for row in rows}
