@@ -11,26 +11,22 @@ from pathlib import Path
 
 from rich.console import Console
 
-from mlsys.course.digest import digest, package_digest
 from mlsys.course.lab import Lab, find_lab, find_labs
-from mlsys.course.nbgrader_steps import configured_cpu_limit_s, configured_device, marks
+from mlsys.course.nbgrader_steps import configured_cpu_limit_s, marks
 from mlsys.course.release import release
 from mlsys.course.sample_class import hand_in
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UnknownName, UserError
-from mlsys.grading import runner
 from mlsys.grading.entering import disk_faults, enter
 from mlsys.grading.judging import Judging
+from mlsys.grading.open_work import Work, open_work
 from mlsys.grading.progress import tracked
 from mlsys.grading.records import QuestionRecord, Record
 from mlsys.grading.regrade import Change, changes_of, with_gpu_results
 from mlsys.grading.report import safe
 from mlsys.grading.roster import Roster
 from mlsys.grading.runs import Run, one_at_a_time
-from mlsys.grading.slot.sandbox import SandboxError
-from mlsys.grading.submission import released_lab
 from mlsys.grading.submissions import Collected, collect
-from mlsys.sandbox_check import check_sandbox
 
 
 @dataclass(frozen=True)
@@ -119,7 +115,7 @@ def grade_class(root: Path, tree: CourseTree, name: str, options: Options, conso
                 hand_in(path, source, tree)
             collected = collect(source, tree, name, options.roster, policy=options.policy)
             students = _students(collected, source or tree.root / "submitted", name, options.student)
-            work = _open_work(tree, name, students, collected, options)
+            work = open_work(tree, name, students, collected, options.unsafe_no_sandbox)
             changes = _judge_and_enter(tree, work, collected, options, console) if work.states else []
             graded = {file.stem for file in tree.record(name, "any").parent.glob("*.json")}
             samples = {file.stem for file in (path.parent / "class").glob("*")} - set(students)
@@ -142,78 +138,8 @@ def _students(collected: Collected, source: Path, lab: str, only: str) -> list[s
     return [only] if only else students
 
 
-@dataclass(frozen=True)
-class _Work:
-    """What a run has to do: the state that each open submission will have, what was known of it, and where it runs.
-
-    `attempt_state` is what all of them share: package, tests, device, sandbox.
-    """
-
-    lab: Lab
-    states: dict[str, str]
-    old: dict[str, Record | None]
-    device: str
-    sandboxed: bool
-    attempt_state: str
-
-
-def _open_work(tree: CourseTree, name: str, students: list[str], collected: Collected, options: Options) -> _Work:
-    versions = sorted((tree.root / "versions" / name).glob("*.ipynb"))
-    course = digest(package_digest(), tree.secret(), *(path.read_bytes() for path in versions))
-    states = {student: _state(course, collected, student) for student in students}
-    old = {student: Record.read(tree.record(name, student)) for student in students}
-    device = configured_device(tree)
-    waits = any(_waits_for_gpu(record) for record in old.values())
-    gpu_is_here = waits and runner.check_device(device) == "gpu"
-
-    def is_done(student: str) -> bool:
-        record = old[student]
-        if record is None or record.state != states[student] or not tree.feedback(name, student).is_file():
-            return False
-        return not (gpu_is_here and _waits_for_gpu(record))
-
-    def was_sandboxed(student: str) -> bool:
-        record = old[student]
-        return record is None or record.sandboxed
-
-    doubtful = [student for student in students if not is_done(student) or not was_sandboxed(student)]
-    # Before the first submission: neither a missing package nor a missing sandbox is a student's fault.
-    to_judge = [student for student in doubtful if student not in collected.refused]
-    kind = runner.check_device(device) if to_judge else ""
-    sandboxed = not to_judge or _sandbox_holds(options.unsafe_no_sandbox)
-    open_ones = [student for student in doubtful if sandboxed or not is_done(student)]
-    open_states = {student: states[student] for student in open_ones}
-    attempt_state = digest(course, kind, str(sandboxed))
-    return _Work(released_lab(tree, name), open_states, old, device, sandboxed, attempt_state)
-
-
-def _state(course: str, collected: Collected, student: str) -> str:
-    attempts = [choice.attempt.digest if choice.attempt else "" for choice in collected.choices[student]]
-    return digest(course, collected.refused.get(student, ""), *attempts)
-
-
-def _waits_for_gpu(record: Record | None) -> bool:
-    return bool(record and any(question.verdict == "needs gpu" for question in record.questions))
-
-
-def _sandbox_holds(unsafe_no_sandbox: bool) -> bool:
-    """Whether student code can be shut in on this machine.
-
-    Raises:
-        SandboxError: it cannot, and nobody has said to go on without.
-    """
-    fault = check_sandbox(runner.site())
-    if fault and not unsafe_no_sandbox:
-        raise SandboxError(
-            f"the sandbox cannot run here, and without it students' code could read and change what you can: {fault}\n"
-            "Nothing was graded. Mend it (`mlsys doctor` looks again), grade on another machine, or, where nothing is "
-            "at stake, add --unsafe-no-sandbox"
-        )
-    return not fault
-
-
 def _judge_and_enter(
-    tree: CourseTree, work: _Work, collected: Collected, options: Options, console: Console
+    tree: CourseTree, work: Work, collected: Collected, options: Options, console: Console
 ) -> list[Change]:
     """Judge what is open, write each submission down, and return the scores that change."""
     run = Run.begin(tree, work.lab.name, sandboxed=work.sandboxed, arguments=options.arguments)

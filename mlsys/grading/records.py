@@ -110,6 +110,11 @@ class Record:
         """Time that judging took, in seconds."""
         return sum(question.seconds for question in self.questions)
 
+    @property
+    def waits_for_gpu(self) -> bool:
+        """Whether points of a question wait for a GPU."""
+        return any(question.verdict == "needs gpu" for question in self.questions)
+
     @classmethod
     def read(cls, path: Path) -> "Record | None":
         """The record in `path`, or None if there is none that this version can read."""

@@ -47,7 +47,7 @@ def changes_of(old: Record | None, new: Judged) -> list[Change]:
 def with_gpu_results(old: Record, new: Judged) -> Judged:
     """What a pass on a GPU adds to a record that is otherwise up to date: only the points that waited for one."""
     before = {question.question: question for question in old.questions}
-    if new.refused or not any(question.verdict == "needs gpu" for question in old.questions):
+    if new.refused or not old.waits_for_gpu:
         return new
     kept = (before.get(question.question, question) for question in new.questions)
     return replace(
