@@ -419,10 +419,10 @@ def polynomial_sums(x, coefficients):
 draw = grading.Draws("b", DEVICE)
 
 
-def check_sums(rows, cols, steps, what, dtype="float32", layout="row", wider=1):
+def check_sums(rows, cols, steps, what, dtype="float32", layout="row", wider=1, values="positive"):
     """Compare poly_sums, and then the kernel by itself with a block `wider` times as wide, with sums in float64."""
-    x = draw.matrix(rows, cols, dtype=dtype, layout=layout, values="climbing")
-    c = draw.matrix(1, steps)[0]
+    x = draw.matrix(rows, cols, dtype=dtype, layout=layout, values=values)
+    c = draw.matrix(1, steps, values=values)[0]
     what = f"{what}: {rows} x {cols}, K = {steps}, {dtype}"
     grading.assert_close(grading.guarded(poly_sums)(x, c), polynomial_sums(x, c), what=f"poly_sums, {what}")
     tile = {"TILE": wider * triton.next_power_of_2(cols)}
@@ -437,6 +437,7 @@ check_sums(3, 13, 2, "a row of 13, where the lanes past its end must add nothing
 check_sums(3, 16, 2, "a block wider than the row, where the lanes past its end must add nothing", wider=2)
 check_sums(1, 1, 1, "a single number")
 check_sums(5, 37, 40, "many steps")
+check_sums(32, 37, 5, "numbers of both signs", values="climbing")  # many rows, for a sum near 0 has few right digits
 check_sums(4, 21, 4, "a transposed view", layout="column")
 check_sums(4, 21, 4, "a slice with gaps", layout="sliced")
 check_sums(3, 40, 2, "float16 input, few steps", dtype="float16")

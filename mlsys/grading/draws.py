@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 SEED_VARIABLE = "MLSYS_GRADING_SEED"
 PUBLIC_SEED = "public"
 LAYOUTS = ("row", "column", "sliced", "offset")
-VALUES = ("normal", "negative", "climbing")
+VALUES = ("normal", "positive", "negative", "climbing")
 
 
 class Draws:
@@ -53,8 +53,10 @@ class Draws:
             dtype: torch dtype by name.
             layout: "row" (contiguous), "column" (a transposed view), "sliced" (every second row and third column of a
                 larger matrix) or "offset" (a window inside a larger matrix).
-            values: "normal" (mean 0, deviation 1), "negative" (all between -1 and -0.5) or "climbing" (positive in
-                the first half of the columns, negative in the second, so that sums along a row climb and come back).
+            values: "normal" (mean 0, deviation 1), "positive" (all between 0.5 and 1), "negative" (all between -1 and
+                -0.5) or "climbing" (positive in the first half of the columns, negative in the second, so that sums
+                along a row climb and come back). Where a result has few elements and each is a sum, choose terms of
+                one sign: a sum of both signs is all but 0 for one seed in some hundred, and has no right digits then.
         """
         import torch
 
@@ -83,5 +85,6 @@ class Draws:
         uniform = 0.5 + 0.5 * torch.rand(rows, cols, generator=self.generator)
         if values == "negative":
             return -uniform
-        uniform[:, cols // 2 :] *= -1
+        if values == "climbing":
+            uniform[:, cols // 2 :] *= -1
         return uniform

@@ -41,7 +41,8 @@ def test_a_layout_changes_strides_and_not_values():
     assert all(torch.equal(matrix, matrices["row"]) for matrix in matrices.values())
 
 
-def test_negative_values_are_all_negative_and_climbing_ones_cancel():
+def test_values_have_the_signs_that_are_asked_for_and_climbing_ones_cancel():
+    assert Draws("p").matrix(9, 9, values="positive").min() >= 0.5
     assert Draws("n").matrix(9, 9, values="negative").max() <= -0.5
     climbing = Draws("c").matrix(4, 2048, values="climbing")
     assert climbing[:, :1024].sum(dim=1).min() > 700

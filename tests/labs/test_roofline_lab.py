@@ -1,9 +1,16 @@
 import ast
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
+import torch
+import triton
 from known_lab import HEAD, KnownLab, compile_kernels
 
 from mlsys import Hardware
+from mlsys.grading import Draws
+from mlsys.grading.draws import SEED_VARIABLE
+from mlsys.grading.tolerances import errors_and_tolerance
 
 ROOFLINE = KnownLab("roofline")
 verdict, with_fault = ROOFLINE.verdict, ROOFLINE.with_fault
@@ -67,6 +74,33 @@ def test_the_example_compiles_for_three_chips_with_loads_of_16_bytes(compiled):
 def test_the_solution_passes_whatever_the_hidden_tests_draw(question, seed):
     found = verdict(question, seed=seed)
     assert found.name == "passed", found.message
+
+
+def float32_sums(x, coefficients):
+    """The polynomial's row sums in float32 by torch."""
+    x = x.float()
+    y = x
+    for factor in coefficients.unbind():
+        y = y * x + factor
+    return y.sum(dim=1)
+
+
+def test_no_seed_draws_sums_that_float32_cannot_get_right(monkeypatch):
+    shares = []
+
+    def compare(actual, expected, what):
+        error, allowed = errors_and_tolerance(actual, expected)
+        shares.append((float((error / allowed).max()), what))
+
+    grading = SimpleNamespace(Draws=Draws, guarded=lambda function: function, assert_close=compare, check_kernel=Mock())
+    names = {"grading": grading, "torch": torch, "triton": triton, "DEVICE": "cpu", "scorecard": Mock()}
+    exec(CELLS["b-given"].source, names)
+    names |= {"poly_sums": float32_sums, "poly_kernel": None}
+    for seed in range(100):
+        monkeypatch.setenv(SEED_VARIABLE, str(seed))
+        exec(CELLS["b-test"].source, names)
+    assert len(shares) > 2000
+    assert max(shares)[0] < 0.1, max(shares)
 
 
 VISIBLE_FAULTS = {

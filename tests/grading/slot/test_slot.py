@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from alive import alive
 from sending import STUDENT, fail, run, work_honestly
 
 from mlsys.grading.slot import Limits, QuestionOver, SandboxError, Slot, sandbox
@@ -45,7 +46,7 @@ def warm_parent(slot):
     raise AssertionError("no warm parent")
 
 
-def wait_until(condition, within_s=2.0):
+def wait_until(condition, within_s=10.0):
     deadline_s = time.monotonic() + within_s
     while not condition():
         assert time.monotonic() < deadline_s
@@ -97,7 +98,7 @@ def test_a_warm_parent_that_does_not_answer_is_replaced(light_slot):
     with pytest.raises(QuestionOver) as error:
         run(question, "while True: pass", timeout_s=0.1)
     assert error.value.ending.kind == "timed out"
-    wait_until(lambda: not any(Path(f"/proc/{process}").exists() for process in old))
+    wait_until(lambda: not any(map(alive, old)))
     work_honestly(light_slot)
     assert light_slot.starts == 2
 
@@ -117,7 +118,7 @@ def test_a_killed_judge_leaves_no_process(site, tmp_path):
         processes = descendants(int(judge.stdout.readline()))
         assert len(processes) >= 3
         judge.kill()
-    wait_until(lambda: not any(Path(f"/proc/{process}").exists() for process in processes))
+    wait_until(lambda: not any(map(alive, processes)))
 
 
 def test_two_questions_run_side_by_side_and_see_nothing_of_each_other(light_slot):
