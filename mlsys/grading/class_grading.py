@@ -20,12 +20,13 @@ from mlsys.errors import UnknownName, UserError
 from mlsys.grading.entering import disk_faults, enter
 from mlsys.grading.judging import Judging
 from mlsys.grading.open_work import Work, open_work
+from mlsys.grading.own_answers import LabFault, check_own_answers
 from mlsys.grading.progress import tracked
 from mlsys.grading.records import QuestionRecord, Record
 from mlsys.grading.regrade import Change, changes_of, with_gpu_results
 from mlsys.grading.report import safe
 from mlsys.grading.roster import Roster
-from mlsys.grading.runs import Run, one_at_a_time
+from mlsys.grading.runs import Run, one_at_a_time, terms
 from mlsys.grading.submissions import Collected, collect
 
 
@@ -98,6 +99,7 @@ def grade_class(root: Path, tree: CourseTree, name: str, options: Options, conso
 
     Raises:
         SandboxError: student code cannot be shut in on this machine, and `unsafe_no_sandbox` is not set.
+        LabFault: the lab's own answers do not pass its tests here.
         UserError: unknown lab (also in the roster) or student, no submissions, a folder that cannot be written,
             a full disk, another run at work, or a missing package.
     """
@@ -142,18 +144,28 @@ def _judge_and_enter(
     tree: CourseTree, work: Work, collected: Collected, options: Options, console: Console
 ) -> list[Change]:
     """Judge what is open, write each submission down, and return the scores that change."""
-    run = Run.begin(tree, work.lab.name, sandboxed=work.sandboxed, arguments=options.arguments)
+    name, cpu_limit_s = work.lab.name, configured_cpu_limit_s(tree)
+    run = Run.begin(tree, name, sandboxed=work.sandboxed, arguments=options.arguments)
     choices = {student: collected.choices[student] for student in work.states}
+    to_judge = {student: choices[student] for student in choices if student not in collected.refused}
+    attempts = {(student, choice.attempt) for student, offered in to_judge.items() for choice in offered}
+    under = {terms(tree, name, student, attempt.digest) for student, attempt in attempts if attempt}
+    try:
+        with console.status(f"Judging the own answers of {name} first"):
+            check_own_answers(tree, name, under, device=work.device, cpu_limit_s=cpu_limit_s)
+    except LabFault:
+        run.finish(tree, name)  # so that the next call draws anew
+        raise
     changes: list[Change] = []
-    with tracked(f"Grading {work.lab.name}", sum(map(len, choices.values())), console) as advance:
+    with tracked(f"Grading {name}", sum(map(len, choices.values())), console) as advance:
         judging = Judging(
             tree,
-            work.lab.name,
+            name,
             list(work.states),
             collected,
             workers=options.workers,
             device=work.device,
-            cpu_limit_s=configured_cpu_limit_s(tree),
+            cpu_limit_s=cpu_limit_s,
             state=work.attempt_state,
             advance=advance,
         )
@@ -164,7 +176,7 @@ def _judge_and_enter(
             changes += found
             if options.accept_changes or not found:
                 enter(tree, work.lab, result, "" if judged.student in judging.failed else state)
-    run.finish(tree, work.lab.name)
+    run.finish(tree, name)
     return changes
 
 

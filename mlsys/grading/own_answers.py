@@ -1,0 +1,66 @@
+"""A lab's own answers, judged before anybody's, with the inputs that the class will meet.
+
+What they do not pass would cost the whole class points through no fault of its own: a mistake in a hidden test, a
+machine on which kernels do not run, or inputs so unlucky that no right kernel comes near enough to the reference.
+"""
+
+import signal
+from collections.abc import Collection
+from concurrent.futures.process import BrokenProcessPool
+
+from mlsys.course.tree import CourseTree
+from mlsys.errors import UserError
+from mlsys.grading.draws import SEED_VARIABLE
+from mlsys.grading.pool import MOST_S
+from mlsys.grading.records import WAITING, QuestionRecord
+from mlsys.grading.runs import Terms
+from mlsys.grading.submission import released_lab
+from mlsys.grading.workers import worker
+
+
+class LabFault(UserError):
+    """A lab whose own answers do not pass its tests here."""
+
+
+def check_own_answers(tree: CourseTree, lab: str, terms: Collection[Terms], *, device: str, cpu_limit_s: int) -> None:
+    """Judge the answers of the lab as it is released now.
+
+    Args:
+        tree: the course.
+        lab: the lab.
+        terms: those that submissions will be judged under.
+        device: "cpu", "gpu" or "auto".
+        cpu_limit_s: seconds of computing that one question may use.
+
+    Raises:
+        LabFault: a question gets no points, or the process that judges them dies.
+        UserError: a missing package, device or sandbox.
+    """
+    for under in terms:
+        with worker(0) as process:
+            try:
+                questions = process.submit(_judge, tree, lab, device, cpu_limit_s, under).result()
+            except BrokenProcessPool as error:
+                raise LabFault(
+                    f"the process that judged the own answers of {lab} died, so nothing was graded: "
+                    "is memory short, or does a test end it?"
+                ) from error
+        failed = [one for one in questions if not one.points and one.verdict not in WAITING]
+        if failed:
+            listed = "".join(f"\n  {one.question}: {one.verdict}: {one.message or one.detail}" for one in failed)
+            raise LabFault(
+                f"the own answers of {lab} do not pass its tests here, so nothing was graded:{listed}\n"
+                "No student is to blame: mend the test, or this machine (`mlsys doctor` looks). "
+                f"{SEED_VARIABLE}={under.seed} in the environment draws the same inputs in a notebook; "
+                "the next call draws others for everybody who was not graded before."
+            )
+
+
+def _judge(tree: CourseTree, lab: str, device: str, cpu_limit_s: int, under: Terms) -> tuple[QuestionRecord, ...]:
+    from mlsys.grading.questions import judge_questions
+
+    signal.alarm(MOST_S)
+    released = released_lab(tree, lab)
+    released.notebook.metadata["mlsys"]["submitted_version"] = released.version
+    code = [question.name for question in released.questions if not question.written]
+    return judge_questions(tree, lab, released.notebook, device, cpu_limit_s, under, only=code) if code else ()

@@ -1,0 +1,55 @@
+import shutil
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from mlsys.course.tree import CourseTree
+from mlsys.grading.class_grading import Options, grade_class
+from mlsys.grading.own_answers import LabFault
+from mlsys.grading.runs import Run, seed
+
+QUIET = Console(quiet=True)
+RIGHT = 'u + v, what="sum of ragged vectors"'
+
+
+@pytest.fixture
+def course(adding: tuple[Path, CourseTree, Path], tmp_path: Path) -> tuple[Path, CourseTree, Options]:
+    root, _, samples = adding
+    shutil.copytree(root / "labs", tmp_path / "labs")
+    for name in ("pyproject.toml", "_config.yml"):
+        shutil.copy(root / name, tmp_path)
+    (tmp_path / "in").mkdir()
+    shutil.copy(samples / "right.ipynb", tmp_path / "in")
+    return tmp_path, CourseTree(tmp_path / "course"), Options(tmp_path / "in", workers=1)
+
+
+def change_hidden_test(root: Path, old: str, new: str) -> None:
+    path = root / "labs" / "adding" / "lab.py"
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+
+
+def test_nobody_is_graded_with_a_test_that_the_labs_own_answer_fails(course: tuple[Path, CourseTree, Options]) -> None:
+    root, tree, options = course
+    wrong = RIGHT.replace("+", "-")
+    change_hidden_test(root, RIGHT, wrong)
+    with pytest.raises(LabFault, match="nothing was graded:\n  b: wrong answer: sum of ragged vectors") as error:
+        grade_class(root, tree, "adding", options, QUIET)
+    failed = Run.read(tree, "adding")
+    assert failed is not None
+    assert f"MLSYS_GRADING_SEED={seed(tree, 'adding', failed.secret)} " in str(error.value)
+    assert not tree.record("adding", "right").exists()
+
+    change_hidden_test(root, wrong, RIGHT)
+    batch = grade_class(root, tree, "adding", options, QUIET)
+    assert batch.records["right"].questions[1].verdict == "passed"
+    assert batch.records["right"].run != failed.secret  # other inputs, for those may have been at fault
+
+
+def test_a_test_that_ends_the_judge_is_no_students_fault(course: tuple[Path, CourseTree, Options]) -> None:
+    root, tree, options = course
+    change_hidden_test(root, "hidden_size =", "__import__('os')._exit(1)\nhidden_size =")
+    with pytest.raises(LabFault, match="the process that judged the own answers of adding died"):
+        grade_class(root, tree, "adding", options, QUIET)
+    assert not tree.record("adding", "right").exists()
