@@ -7,6 +7,7 @@ machine on which kernels do not run, or inputs so unlucky that no right kernel c
 import signal
 from collections.abc import Collection
 from concurrent.futures.process import BrokenProcessPool
+from textwrap import indent
 
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError
@@ -16,6 +17,8 @@ from mlsys.grading.records import WAITING, QuestionRecord
 from mlsys.grading.runs import Terms
 from mlsys.grading.submission import released_lab
 from mlsys.grading.workers import worker
+
+_SAYS_NOTHING = (*WAITING, "not implemented")  # the last where a lab has no answer of its own
 
 
 class LabFault(UserError):
@@ -45,14 +48,14 @@ def check_own_answers(tree: CourseTree, lab: str, terms: Collection[Terms], *, d
                     f"the process that judged the own answers of {lab} died, so nothing was graded: "
                     "is memory short, or does a test end it?"
                 ) from error
-        failed = [one for one in questions if not one.points and one.verdict not in WAITING]
+        failed = [one for one in questions if not one.points and one.verdict not in _SAYS_NOTHING]
         if failed:
-            listed = "".join(f"\n  {one.question}: {one.verdict}: {one.message or one.detail}" for one in failed)
+            listed = "\n".join(f"{one.question}: {one.verdict}: {one.message or one.detail}" for one in failed)
             raise LabFault(
-                f"the own answers of {lab} do not pass its tests here, so nothing was graded:{listed}\n"
-                "No student is to blame: mend the test, or this machine (`mlsys doctor` looks). "
-                f"{SEED_VARIABLE}={under.seed} in the environment draws the same inputs in a notebook; "
-                "the next call draws others for everybody who was not graded before."
+                f"the own answers of {lab} do not pass its tests here, so nothing was graded:\n{indent(listed, '  ')}\n"
+                "No student is to blame: mend the test, or this machine (`mlsys doctor` looks).\n"
+                f"With {SEED_VARIABLE}={under.seed} in its environment a notebook draws the same inputs. "
+                "The next call draws others for everybody who was not graded before."
             )
 
 
@@ -62,5 +65,4 @@ def _judge(tree: CourseTree, lab: str, device: str, cpu_limit_s: int, under: Ter
     signal.alarm(MOST_S)
     released = released_lab(tree, lab)
     released.notebook.metadata["mlsys"]["submitted_version"] = released.version
-    code = [question.name for question in released.questions if not question.written]
-    return judge_questions(tree, lab, released.notebook, device, cpu_limit_s, under, only=code) if code else ()
+    return judge_questions(tree, lab, released.notebook, device, cpu_limit_s, under)
