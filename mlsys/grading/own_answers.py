@@ -18,7 +18,8 @@ from mlsys.grading.runs import Terms
 from mlsys.grading.submission import released_lab
 from mlsys.grading.workers import worker
 
-_SAYS_NOTHING = (*WAITING, "not implemented")  # the last where a lab has no answer of its own
+_NO_FAULT = ("passed", "slow", *WAITING, "not implemented")
+"""Verdicts that stop nobody: a GPU may be slower than full points ask for, a lab may lack an answer of its own."""
 
 
 class LabFault(UserError):
@@ -36,7 +37,7 @@ def check_own_answers(tree: CourseTree, lab: str, terms: Collection[Terms], *, d
         cpu_limit_s: seconds of computing that one question may use.
 
     Raises:
-        LabFault: a question gets no points, or the process that judges them dies.
+        LabFault: an answer fails, or the process that judges it dies.
         UserError: a missing package, device or sandbox.
     """
     for under in terms:
@@ -48,7 +49,7 @@ def check_own_answers(tree: CourseTree, lab: str, terms: Collection[Terms], *, d
                     f"the process that judged the own answers of {lab} died, so nothing was graded: "
                     "is memory short, or does a test end it?"
                 ) from error
-        failed = [one for one in questions if not one.points and one.verdict not in _SAYS_NOTHING]
+        failed = [one for one in questions if one.verdict not in _NO_FAULT]
         if failed:
             listed = "\n".join(f"{one.question}: {one.verdict}: {one.message or one.detail}" for one in failed)
             raise LabFault(
