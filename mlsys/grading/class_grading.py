@@ -147,9 +147,12 @@ def _judge_and_enter(
     name, cpu_limit_s = work.lab.name, configured_cpu_limit_s(tree)
     run = Run.begin(tree, name, sandboxed=work.sandboxed, arguments=options.arguments)
     choices = {student: collected.choices[student] for student in work.states}
-    to_judge = {student: choices[student] for student in choices if student not in collected.refused}
-    attempts = {(student, choice.attempt) for student, offered in to_judge.items() for choice in offered}
-    under = {terms(tree, name, student, attempt.digest) for student, attempt in attempts if attempt}
+    under = {
+        terms(tree, name, student, choice.attempt.digest)
+        for student in choices.keys() - collected.refused.keys()
+        for choice in choices[student]
+        if choice.attempt
+    }
     try:
         with console.status(f"Judging the own answers of {name} first"):
             check_own_answers(tree, name, under, device=work.device, cpu_limit_s=cpu_limit_s)

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from alive import alive
+from alive import alive, wait_for_end
 
 from mlsys.grading import runner, workers
 from mlsys.grading.slot.limits import Limits
@@ -34,11 +34,7 @@ def test_a_worker_and_its_server_end_with_a_run_that_is_killed(tmp_path):
         assert alive(worker)
         assert alive(server)
         run.kill()
-    until_s = time.monotonic() + 60
-    while (alive(worker) or alive(server)) and time.monotonic() < until_s:
-        time.sleep(0.02)
-    assert not alive(worker)
-    assert not alive(server)
+    wait_for_end((worker, server), within_s=60)
 
 
 def _variable(name: str) -> str | None:

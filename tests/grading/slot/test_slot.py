@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from alive import alive
+from alive import wait_for_end
 from sending import STUDENT, fail, run, work_honestly
 
 from mlsys.grading.slot import Limits, QuestionOver, SandboxError, Slot, sandbox
@@ -98,7 +98,7 @@ def test_a_warm_parent_that_does_not_answer_is_replaced(light_slot):
     with pytest.raises(QuestionOver) as error:
         run(question, "while True: pass", timeout_s=0.1)
     assert error.value.ending.kind == "timed out"
-    wait_until(lambda: not any(map(alive, old)))
+    wait_for_end(old, within_s=10)
     work_honestly(light_slot)
     assert light_slot.starts == 2
 
@@ -118,7 +118,7 @@ def test_a_killed_judge_leaves_no_process(site, tmp_path):
         processes = descendants(int(judge.stdout.readline()))
         assert len(processes) >= 3
         judge.kill()
-    wait_until(lambda: not any(map(alive, processes)))
+    wait_for_end(processes, within_s=10)
 
 
 def test_two_questions_run_side_by_side_and_see_nothing_of_each_other(light_slot):
