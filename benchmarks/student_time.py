@@ -45,7 +45,7 @@ def _judge_timed(tree: CourseTree, lab: str, students: list[str], index: int) ->
     runner.slot_index = index
     site = runner.site()
     shutil.copy(timed_student.__file__, site)
-    session.STUDENT, session.LAUNCHER = "timed_student:serve_student", "timed_student:serve_launcher"
+    session.ENTRIES |= {"student": "timed_student:serve_student", "launcher": "timed_student:serve_launcher"}
     plain_ask, spent = session.Session._ask, {"s": 0.0}
     latest: dict[str, float] = {}
 

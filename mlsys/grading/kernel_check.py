@@ -1,10 +1,14 @@
 """Launching a kernel by the lab's own code, so that the kernel is tested and not what the student wrote around it."""
 
+import inspect
+import linecache
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mlsys.grading.checks import assert_close
 from mlsys.grading.guard import guarded
+from mlsys.grading.kernel_source import kernel_source
 from mlsys.grading.proxy import Proxy
 from mlsys.grading.verdicts import GradingError, WrongAnswer
 
@@ -40,9 +44,12 @@ def check_kernel(
         tile: rows and columns of one program's tile, for the diagnosis.
 
     Raises:
+        NotAKernel: the kernel uses more than Triton's language; a judge says the same.
         WrongAnswer: the output is wrong.
         OutOfBounds: something else was written.
     """
+    if not isinstance(kernel, Proxy):
+        check_source(kernel)
 
     def launched() -> Any:
         if isinstance(kernel, Proxy):
@@ -56,6 +63,37 @@ def check_kernel(
         if _differs(out, launched):
             raise WrongAnswer(f"{error}\n  {RACE}", error.picture) from None
         raise
+
+
+def check_source(kernel: Any) -> None:
+    """Ask of a kernel in a notebook what a judge asks of it: that it is written in Triton's language alone.
+
+    The judge reads the cells of the notebook that is handed in, this function the cells that were run; where there is
+    no notebook, the file that defines the kernel.
+
+    Raises:
+        NotAKernel: it is not; the message is the judge's.
+    """
+    function = _python_function(kernel)
+    if function is not None:
+        kernel_source(_cells_of(function), function.__name__)
+
+
+def _python_function(kernel: Any) -> Any:
+    """The Python function inside a kernel, under its decorators."""
+    for _ in range(10):
+        if inspect.isfunction(kernel):
+            return kernel
+        kernel = getattr(kernel, "fn", None)
+    return None
+
+
+def _cells_of(function: Any) -> Sequence[str]:
+    module = sys.modules.get("IPython")
+    shell = module.get_ipython() if module else None
+    if shell is not None:
+        return [str(cell) for cell in shell.user_ns.get("In", ())]
+    return ["".join(linecache.getlines(function.__code__.co_filename))]
 
 
 def _differs(out: object, launched: "Callable[[], object]") -> bool:

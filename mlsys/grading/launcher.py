@@ -1,18 +1,22 @@
-"""What runs beside the clock: a student's checked kernel, launched by the lab's own code, and nothing else of theirs.
+"""What runs in the process of a kernel: the checked kernel, launched by the lab's own code, and nothing else.
 
-Entry point of a slot's question. It gets the lab's setup, kernels as text that `mlsys.grading.kernel_source` has
-checked, and inputs. It allocates, poisons and guards every buffer itself.
+Entry point of a slot's process. It gets the lab's setup, kernels as text that `mlsys.grading.kernel_source` has
+checked, and inputs. It allocates, poisons and guards every buffer itself. In a race the student's kernel has one such
+process and what it is timed beside another: see `mlsys.grading.race`.
 """
 
+import math
 from contextlib import suppress
-from dataclasses import asdict, dataclass
-from functools import cache
+from dataclasses import asdict
 from types import ModuleType
 from typing import Any
 
+from mlsys.grading.addresses import only_inside
+from mlsys.grading.checked_kernel import define
 from mlsys.grading.kernel_check import launch_guarded
+from mlsys.grading.kernel_source import KernelSource
 from mlsys.grading.program import describe_failure, run_cell
-from mlsys.grading.race import Race, Result
+from mlsys.grading.race import Reference, Track
 from mlsys.grading.slot.arena import Tensor
 from mlsys.grading.slot.channel import Channel
 from mlsys.grading.speed import check_gpu, check_unused
@@ -20,33 +24,85 @@ from mlsys.grading.wire import decode, encode
 from mlsys.measure.device import gpu_device
 
 KERNEL = "your kernel"
+REFERENCE_KERNEL = "the reference kernel"
 
 
 def serve(channel: Channel) -> None:
     """Answer requests until the judge closes the question."""
-    setup: dict[str, Any] = {}
-    racing = Racing(setup)
+    launcher = Launcher()
     with suppress(EOFError):
         while True:
             header, arrays = channel.receive()
-            reply: dict[str, Any]
             results: list[Tensor] = []
             try:
-                if "setup" in header:
-                    setup.update(trusted_names(header["setup"]))
-                    reply = {}
-                elif "race" in header:
-                    try:
-                        reply = racing.answer(header, arrays)
-                    finally:
-                        release_gpu_memory()
-                else:
-                    reply = {"value": encode(launch(setup, header, arrays), results)}
+                reply = launcher.answer(header, arrays, results)
             except Exception as error:
                 verdict, lines = describe_failure(error, {KERNEL})
                 reply = {"error": {"verdict": verdict.name, "message": verdict.message, "lines": lines}}
                 results = []
             channel.reply(reply, results)
+
+
+class Launcher:
+    """The names of the lab's setup, and the track of a race."""
+
+    def __init__(self) -> None:
+        self.setup: dict[str, Any] = {}
+        self.track: Track | None = None
+
+    def answer(self, header: dict[str, Any], arrays: list[Tensor], results: list[Tensor]) -> dict[str, Any]:
+        """Carry out one request; tensors of the reply go into `results`."""
+        if "setup" in header:
+            self.setup.update(trusted_names(header["setup"]))
+            return {}
+        if "race" in header:
+            return self._race(header, arrays, results)
+        return {"value": encode(launch(self.setup, header, arrays), results)}
+
+    def _race(self, header: dict[str, Any], arrays: list[Tensor], results: list[Tensor]) -> dict[str, Any]:
+        if header["race"] == "prepare":
+            check_gpu(tuple(header["capability"]), header["dtype"])
+            self.track = None  # gives its memory back before the next one takes its own
+            self.track = track = self._track_of(header, arrays)
+            call_s = track.prepare()
+            shape, dtype = track.like
+            about = {"out_shape": list(shape), "out_dtype": str(dtype).removeprefix("torch.")}
+            out_bytes = math.prod(shape) * dtype.itemsize
+            return {"call_s": call_s, "device": gpu_device().name, "out_bytes": out_bytes, **about}
+        track = self.track
+        assert track is not None
+        match header["race"]:
+            case "load":
+                if "waiting" in header:
+                    check_unused(header["waiting"])
+                track.load(header["calls"])
+                return {}
+            case "lap":
+                return {"call_s": track.lap(header["seed"])}
+            case "output":
+                return {"value": encode(track.output(header["call"]), results)}
+        assert isinstance(track, Reference)
+        if header["race"] == "compare":
+            track.compare(header["seed"], header["call"], decode(header["found"], arrays))
+            return {}
+        return asdict(track.rates())
+
+    def _track_of(self, header: dict[str, Any], arrays: list[Tensor]) -> Track:
+        import torch
+
+        base = decode(header["inputs"], arrays)
+        launch_kernel, constants = self.setup[header["launch"]], header.get("constants")
+        kernel = kernel_of(header, KERNEL if header["what"] is None else REFERENCE_KERNEL) if header["kernel"] else None
+
+        def launched(out: Any, *inputs: Any) -> None:
+            launch_kernel(kernel, constants, out, *inputs)
+
+        if header["what"] is None:
+            like = tuple(header["out_shape"]), getattr(torch, header["out_dtype"])
+            return Track(launched, base, like, "cuda")
+        expected = self.setup.get(header["expected"]) or getattr(torch, header["expected"])
+        work = launched if kernel else None
+        return Reference(work, base, "cuda", expected=expected, what=header["what"], dtype=header["dtype"])
 
 
 def trusted_names(cells: list[dict[str, Any]]) -> dict[str, Any]:
@@ -57,12 +113,9 @@ def trusted_names(cells: list[dict[str, Any]]) -> dict[str, Any]:
     return module.__dict__
 
 
-@cache
-def kernel_of(text: str, name: str) -> Any:
-    """A kernel from its checked text; the same for the same text, so that it is compiled once."""
-    module = ModuleType("kernel")
-    run_cell(text, KERNEL, module.__dict__)
-    return module.__dict__[name]
+def kernel_of(header: dict[str, Any], label: str) -> Any:
+    """The kernel of a request."""
+    return define(KernelSource(header["name"], header["kernel"]), label)
 
 
 def launch(setup: dict[str, Any], header: dict[str, Any], arrays: list[Tensor]) -> Any:
@@ -70,53 +123,20 @@ def launch(setup: dict[str, Any], header: dict[str, Any], arrays: list[Tensor]) 
     import torch
 
     inputs = decode(header["inputs"], arrays, header["device"])
-    kernel = kernel_of(header["kernel"], header["name"])
     dtype = getattr(torch, header["dtype"])
-    return launch_guarded(kernel, header["constants"], inputs, tuple(header["shape"]), dtype, setup[header["launch"]])
+    launch_kernel = setup[header["launch"]]
+
+    def confined(kernel: Any, constants: dict[str, int], *tensors: torch.Tensor) -> None:
+        with only_inside([storage_of(tensor) for tensor in tensors]):
+            launch_kernel(kernel, constants, *tensors)
+
+    return launch_guarded(
+        kernel_of(header, KERNEL), header["constants"], inputs, tuple(header["shape"]), dtype, confined
+    )
 
 
-def release_gpu_memory() -> None:
-    """Give back what torch keeps for later: this process may wait for its turn while another looks who uses the GPU."""
+def storage_of(tensor: Any) -> Any:
+    """All of the memory that a tensor lies in, guard bands included, as bytes."""
     import torch
 
-    torch.cuda.empty_cache()
-
-
-@dataclass
-class Racing:
-    """A race on one shape, in three requests, so that nothing but the timing keeps others from the GPU.
-
-    "prepare" compiles both kernels and checks the student's beside other questions, "time" runs alone, and "confirm"
-    checks what the timed calls have made.
-    """
-
-    setup: dict[str, Any]
-    result: Result | None = None
-
-    def answer(self, header: dict[str, Any], arrays: list[Tensor]) -> dict[str, Any]:
-        """Answer one of the requests."""
-        if header["race"] == "confirm":
-            assert self.result is not None
-            self.result.check()
-            return {}
-        if header["race"] == "prepare":
-            check_gpu(tuple(header["capability"]), header["dtype"])
-            self._race(header, arrays).check()
-            return {}
-        check_unused(header["waiting"])
-        race = self._race(header, arrays)
-        pair = race.time(on_gpu=True)
-        self.result = race.last_result()
-        return {"device": gpu_device().name, "pair": asdict(pair)}
-
-    def _race(self, header: dict[str, Any], arrays: list[Tensor]) -> Race:
-        import torch
-
-        inputs = decode(header["inputs"], arrays, header["device"])
-        candidate = kernel_of(header["kernel"], header["name"]), header["constants"]
-        reference = None
-        if header["reference"]:
-            other, constants = header["reference"]
-            reference = kernel_of(other["kernel"], other["name"]), constants
-        expected = self.setup.get(header["expected"]) or getattr(torch, header["expected"])
-        return Race(candidate, reference, tuple(header["shape"]), inputs, self.setup[header["launch"]], expected)
+    return torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())

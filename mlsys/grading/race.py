@@ -1,11 +1,27 @@
-"""Timing a student's kernel beside a reference so that no call can find its result in the device's memory."""
+"""Timing a kernel beside a reference so that no call can have its result from anywhere but its own work.
 
+A kernel sees all the memory of its process on the device, and may write there. So nothing that decides lies there:
+
+- Candidate and reference each have a `Track`, in a process of its own when a class is graded.
+- Before every lap, all inputs are new: drawn from a seed that did not exist before. Each call of a lap has inputs and
+  an output of its own, and a lap is run once.
+- What is right is computed on the reference's side, from the seed, for a call that is chosen after the lap.
+- Inputs, gaps between tensors, and the rest of the candidate's memory must be after the lap what they were before it.
+- No time may be shorter than the bytes and the arithmetic need at the rates that the device reaches (`least_s`).
+"""
+
+import hashlib
+import math
+import secrets
+import statistics
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
 from mlsys.grading.checks import assert_close
-from mlsys.measure.timing import Pair, time_pair
+from mlsys.grading.verdicts import OutOfBounds, Suspicious
+from mlsys.measure.timing import Pair
 
 if TYPE_CHECKING:
     import torch
@@ -16,103 +32,437 @@ Launch = Callable[..., object]
 Candidate = tuple[Any, Config]
 """A kernel and its constants."""
 
+ROUNDS = 5
+"""Rounds of candidate, reference, reference, candidate."""
+
+LAP_S = 0.02
+"""Seconds that one lap should last, where memory and `MAX_CALLS` allow: long beside the 0.5 us of CUDA's events."""
+
+MAX_CALLS = 64
+"""Most calls of one lap, each with inputs and an output of its own."""
+
+LAP_BYTES = 2**29
+"""Most bytes that the tensors of one lap take, if they leave room for two calls."""
+
+GAP_BYTES = 64 * 1024
+"""Bytes between two tensors; a stray store lands there."""
+
+FASTER = 1.4
+"""How many times faster than the library's product and than a copy a kernel may be before its time is suspicious.
+
+A library reaches at least 0.8 of a device's arithmetic in a large product, a copy at least 0.85 of its bandwidth.
+"""
+
+_ALIGNMENT = 512  # bytes: as torch's own tensors on a GPU; a kernel's tensor descriptors need 128
+_PAGE = 2**21  # bytes in which torch takes memory from a GPU: a whole number of them leaves no rest behind the buffer
+_BLOCK = 32  # elements that stay together when inputs are drawn anew
+
 
 @dataclass(frozen=True)
-class Result:
-    """What a kernel made of its inputs and what is right, both on the host."""
+class Rates:
+    """What the device reaches, measured beside the race: bytes and FLOPs per second, and bytes of its last cache."""
 
-    what: str
-    found: "torch.Tensor"
-    right: "torch.Tensor"
+    bytes_per_s: float
+    flops_per_s: float
+    cache_bytes: int
 
-    def check(self) -> None:
-        """Raise `WrongAnswer` unless they agree."""
-        assert_close(self.found, self.right, what=self.what)
+    def least_s(self, calls: int, bytes_moved: int, flops: float) -> float:
+        """Return the least credible seconds per call of a lap: what fits the cache may never have left it."""
+        moved = max(0, calls * bytes_moved - 2 * self.cache_bytes) / calls
+        return max(moved / (FASTER * self.bytes_per_s), flops / (FASTER * self.flops_per_s))
 
 
-class Race:
-    """A kernel beside a reference on one shape, so that no call finds its result in memory.
+class Side(Protocol):
+    """One of the two sides of a race: here, or in a process of its own."""
 
-    A kernel sees all of the device's memory, its own output too. So its calls take two sets of inputs in turn, and the
-    output holds the result of the other set; the reference works on a third and a fourth set; and no right result
-    stays on the device.
+    def prepare(self) -> float:
+        """Compile, run once, and return about how many seconds a call takes."""
+
+    def load(self, calls: int) -> None:
+        """Make room for laps of so many calls."""
+
+    def lap(self, seed: int) -> float:
+        """Draw all inputs anew from a seed, run one lap, and return its seconds per call."""
+
+    def output(self, call: int) -> "torch.Tensor":
+        """Return what a call of the last lap has written."""
+
+
+class Judging(Side, Protocol):
+    """The reference's side, which also knows what is right."""
+
+    def compare(self, seed: int, call: int, found: "torch.Tensor") -> None:
+        """Raise `WrongAnswer` unless `found` is the result for the inputs that the seed gives to that call."""
+
+    def rates(self) -> Rates:
+        """Measure what the device reaches."""
+
+
+def run_race(candidate: Side, reference: Judging, *, bytes_moved: int, flops: float = 0.0) -> Pair:
+    """Time a candidate beside a reference, in rounds of ABBA, with every lap's result checked.
 
     Args:
-        candidate: the kernel and its constants.
-        reference: the same of what it is timed against; None for the library.
-        shape: as the question names it.
-        tensors: the first set of inputs; the others hold the same values in another order.
-        launch: runs a kernel once.
-        expected: the library's result.
+        candidate: what is timed.
+        reference: what it is compared with.
+        bytes_moved: bytes of one call's inputs and output.
+        flops: floating-point operations of one call, where they are known.
+
+    Raises:
+        WrongAnswer: a result is wrong.
+        OutOfBounds: something else than an output was written.
+        Suspicious: the time is shorter than the work needs.
+    """
+    call_s = max(candidate.prepare(), reference.prepare())
+    calls = calls_of_a_lap(call_s, bytes_moved)
+    candidate.load(calls)
+    reference.load(calls)
+
+    def checked_lap() -> float:
+        seed = secrets.randbits(62)
+        seconds = candidate.lap(seed)
+        call = secrets.randbelow(calls)  # chosen when nothing can be changed any more
+        reference.compare(seed, call, candidate.output(call))
+        return seconds
+
+    checked_lap()
+    reference.lap(secrets.randbits(62))
+    times = []
+    for _ in range(ROUNDS):
+        a1, b1 = checked_lap(), reference.lap(secrets.randbits(62))
+        b2, a2 = reference.lap(secrets.randbits(62)), checked_lap()
+        times.append(((a1 + a2) / 2, (b1 + b2) / 2))
+    ratios = sorted(b_s / a_s for a_s, b_s in times)
+    pair = Pair(
+        candidate_s=statistics.median(a_s for a_s, _ in times),
+        reference_s=statistics.median(b_s for _, b_s in times),
+        ratio=statistics.median(ratios),
+        low=ratios[0],
+        high=ratios[-1],
+    )
+    least_s = reference.rates().least_s(calls, bytes_moved, flops)
+    if pair.candidate_s < least_s:
+        raise Suspicious(
+            f"{pair.candidate_s * 1e6:.1f} us is less than this work can take here, {least_s * 1e6:.1f} us by the bytes "
+            "that it has to move and its arithmetic; a person will look at it."
+        )
+    return pair
+
+
+def calls_of_a_lap(call_s: float, bytes_moved: int) -> int:
+    """Return how many calls a lap has.
+
+    >>> calls_of_a_lap(0.001, 10_000), calls_of_a_lap(0.001, 2**28), calls_of_a_lap(1.0, 10_000)
+    (20, 2, 2)
+    """
+    wanted = math.ceil(LAP_S / max(call_s, 1e-9))
+    return max(2, min(wanted, MAX_CALLS, LAP_BYTES // max(bytes_moved, 1)))
+
+
+class Track:
+    """A kernel with inputs and outputs of its own for every call of a lap, in one buffer with random gaps.
+
+    Args:
+        work: `work(out, *inputs)` runs once and writes into `out`.
+        base: inputs, on the host; every call gets the same values in another order, with the same strides.
+        like: the output's shape and dtype.
+        device: where it runs, "cuda" or "cpu".
     """
 
     def __init__(
         self,
-        candidate: Candidate,
-        reference: Candidate | None,
-        shape: Shape,
-        tensors: "tuple[torch.Tensor, ...]",
-        launch: Launch,
-        expected: Callable[..., "torch.Tensor"],
+        work: Callable[..., object],
+        base: "Sequence[torch.Tensor]",
+        like: "tuple[Shape, torch.dtype]",
+        device: str,
     ) -> None:
+        self.like = like
+        self._work = work
+        self._base = tuple(base)
+        self._device = device
+        self._run: Callable[[], object] = lambda: None
+
+    @property
+    def bytes_moved(self) -> int:
+        """Bytes of the inputs and the output of one call."""
+        shape, dtype = self.like
+        return math.prod(shape) * dtype.itemsize + sum(tensor.nbytes for tensor in self._base)
+
+    def prepare(self) -> float:
+        """See `Side`."""
+        self._lay_out(2)
+        self._draw(secrets.randbits(62))
+        self._call(0)  # compiles
+        self._wait()
+        started = time.perf_counter()
+        self._call(1)
+        self._wait()
+        return time.perf_counter() - started
+
+    def load(self, calls: int) -> None:
+        """See `Side`."""
+        self._lay_out(calls)
+        self._draw(secrets.randbits(62))
+        self._all()  # libraries set themselves up on a first call, which no graph may hold
+        self._wait()
+        self._run = self._captured() if self._device == "cuda" else self._all
+
+    def lap(self, seed: int) -> float:
+        """See `Side`.
+
+        Raises:
+            OutOfBounds: something else than an output has changed.
+        """
+        self._draw(seed)
+        seconds = self._timed(seed)
+        self._check(seed)
+        return seconds
+
+    def output(self, call: int) -> "torch.Tensor":
+        """See `Side`."""
+        return self._outputs[call].to("cpu", copy=True)
+
+    def inputs(self, seed: int, call: int) -> "tuple[torch.Tensor, ...]":
+        """Return the inputs that a seed gives to one call, in memory of their own."""
         import torch
 
-        self._what = f"result for shape {shape} with {dict(candidate[1])}"
-        sets = [tensors, *(tuple(_shuffled(tensor) for tensor in tensors) for _ in range(3))]
-        likeness = expected(*sets[3])
+        generator = _generator(seed, call, self._device)
+        return tuple(
+            torch.empty_strided(one.shape, one.stride(), dtype=one.dtype, device=self._device).copy_(
+                _in_another_order(one.to(self._device), generator)
+            )
+            for one in self._base
+        )
+
+    def _lay_out(self, calls: int) -> None:
+        """Take one buffer for all tensors of a lap; its end is there to be written right before the clock starts."""
+        import torch
+
+        self._run = lambda: None
+        self._inputs, self._outputs, self._buffer = [], [], torch.empty(0)  # before the next one is taken
+        specs = [(tuple(one.shape), one.stride(), one.dtype) for one in self._base]
+        shape, dtype = self.like
+        specs.append((shape, _contiguous(shape), dtype))
+        places: list[list[int]] = []
+        end = GAP_BYTES
+        for _ in range(calls):
+            places.append([])
+            for shape, stride, dtype in specs:
+                places[-1].append(end)
+                end += -(-_extent(shape, stride) * dtype.itemsize // _ALIGNMENT) * _ALIGNMENT + GAP_BYTES
+        self._end_of_tensors = end
+        total = end + (2 * _cache_bytes() if self._device == "cuda" else 0)
+        self._buffer = torch.empty(-(-total // _PAGE) * _PAGE, dtype=torch.uint8, device=self._device)
+        self._places, self._specs = places, specs
+        self._inputs, self._outputs = self._views(self._buffer)
+
+    def _views(self, buffer: "torch.Tensor") -> "tuple[list[tuple[torch.Tensor, ...]], list[torch.Tensor]]":
+        tensors = [
+            [
+                buffer.view(dtype).as_strided(shape, stride, place // dtype.itemsize)
+                for place, (shape, stride, dtype) in zip(row, self._specs, strict=True)
+            ]
+            for row in self._places
+        ]
+        inputs = len(self._base)
+        return [tuple(row[:inputs]) for row in tensors], [row[inputs] for row in tensors]
+
+    def _draw(self, seed: int) -> None:
+        """Fill the whole buffer with random bits, and the inputs with their values in a new order."""
+        self._fill(self._buffer, self._inputs, seed)
+        self._give_back()
+
+    def _fill(self, buffer: "torch.Tensor", inputs: "list[tuple[torch.Tensor, ...]]", seed: int) -> None:
+        import torch
+
+        tensors = buffer[: self._end_of_tensors].view(torch.int32)  # a whole number of them, by the alignment
+        tensors.random_(generator=_generator(seed, "tensors", self._device))
+        self._fill_end(buffer, seed)
+        base = [one.to(self._device) for one in self._base]
+        for call, tensors in enumerate(inputs):
+            generator = _generator(seed, call, self._device)
+            for tensor, values in zip(tensors, base, strict=True):
+                tensor.copy_(_in_another_order(values, generator))
+
+    def _fill_end(self, buffer: "torch.Tensor", seed: int) -> None:
+        import torch
+
+        end = buffer[self._end_of_tensors :].view(torch.int32)
+        end.random_(generator=_generator(seed, "end", self._device))
+
+    def _call(self, call: int) -> None:
+        self._work(self._outputs[call], *self._inputs[call])
+
+    def _all(self) -> None:
+        for call in range(len(self._inputs)):
+            self._call(call)
+
+    def _captured(self) -> Callable[[], object]:
+        import torch
+
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            self._call(0)
+        torch.cuda.current_stream().wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            self._all()
+        return graph.replay
+
+    def _timed(self, seed: int) -> float:
+        """Run the lap once and return the seconds per call."""
+        calls = len(self._inputs)
+        self._wait()
+        if self._device != "cuda":
+            started = time.perf_counter()
+            self._run()
+            return (time.perf_counter() - started) / calls
+        import torch
+
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        self._fill_end(self._buffer, seed)  # empties the cache, and keeps the GPU busy until all below is queued
+        start.record()
+        self._run()
+        end.record()
+        end.synchronize()
+        return float(start.elapsed_time(end)) * 1e-3 / calls
+
+    def _check(self, seed: int) -> None:
+        """Make sure that everything but the outputs is what it was before the lap."""
+        import torch
+
+        again = torch.empty_like(self._buffer)
+        inputs, outputs = self._views(again)
+        self._fill(again, inputs, seed)
+        for mine, theirs in zip(outputs, self._outputs, strict=True):
+            mine.view(torch.uint8).copy_(theirs.view(torch.uint8))
+        same = torch.equal(again, self._buffer)
+        if same:
+            del again, inputs, outputs
+            self._give_back()
+            return
+        changed = next(
+            (
+                f"it changed its input number {number + 1}"
+                for mine, theirs in zip(inputs, self._inputs, strict=True)
+                for number, (one, other) in enumerate(zip(mine, theirs, strict=True))
+                if not torch.equal(one, other)
+            ),
+            "it wrote outside its output",
+        )
+        raise OutOfBounds(f"While the kernel was timed, {changed}. Write only into the result, and mask every store.")
+
+    def _wait(self) -> None:
+        if self._device == "cuda":
+            import torch
+
+            torch.cuda.synchronize()
+
+    def _give_back(self) -> None:
+        """Leave no freed memory with old content to this process."""
+        if self._device == "cuda":
+            import torch
+
+            torch.cuda.empty_cache()
+
+
+class Reference(Track):
+    """The reference's track, and what is right.
+
+    Args:
+        work: as of a `Track`; None for the library's own way to the result.
+        base: as of a `Track`.
+        device: as of a `Track`.
+        expected: the library's result, `expected(*inputs)`.
+        what: what to call a result in messages.
+        dtype: name of the format whose product the device's arithmetic is measured by.
+    """
+
+    def __init__(
+        self,
+        work: Callable[..., object] | None,
+        base: "Sequence[torch.Tensor]",
+        device: str,
+        *,
+        expected: "Callable[..., torch.Tensor]",
+        what: str,
+        dtype: str = "fp32",
+    ) -> None:
         self._expected = expected
-        self._out = out = torch.full_like(likeness, float("nan"))
-        self._mine = _Turns(lambda inputs: launch(candidate[0], candidate[1], out, *inputs), sets[:2])
-        if reference is None:
-            self._theirs = _Turns(lambda inputs: expected(*inputs), sets[2:])
-        else:
-            self._theirs = _Turns(lambda inputs: launch(reference[0], reference[1], likeness, *inputs), sets[2:])
+        self._what = what
+        self._dtype = dtype
+        example = expected(*(one.to(device) for one in base))
+        like = tuple(example.shape), example.dtype
+        super().__init__(work or (lambda _, *inputs: expected(*inputs)), base, like, device)
 
-    def check(self) -> None:
-        """Run the kernel on both sets and again on the first, and raise `WrongAnswer` unless each result is right."""
-        for _ in range(3):
-            self._mine.once()
-            self.last_result().check()
-        self._out.fill_(float("nan"))  # freed memory keeps what was in it
-        self._theirs.once()  # compiled as well
+    def _check(self, seed: int) -> None:
+        """The reference is trusted: nothing to look for."""
 
-    def time(self, *, on_gpu: bool) -> Pair:
-        """Time both, interleaved; on a GPU without what the host needs for a launch."""
-        pair = time_pair(self._mine.all, self._theirs.all, on_gpu=on_gpu, graph=on_gpu)
-        return replace(pair, candidate_s=pair.candidate_s / 2, reference_s=pair.reference_s / 2)
+    def compare(self, seed: int, call: int, found: "torch.Tensor") -> None:
+        """See `Judging`."""
+        right = self._expected(*self.inputs(seed, call)).to("cpu")
+        assert_close(found, right, what=self._what)
 
-    def last_result(self) -> Result:
-        """Of the kernel's last call; what is right is nowhere on the device then, but in the kernel's own output."""
-        found = self._out.to("cpu", copy=True)  # waits for the device
-        right = self._expected(*self._mine.last)
-        on_host = right.to("cpu", copy=True)
-        right.fill_(float("nan"))
-        return Result(self._what, found, on_host)
+    def rates(self) -> Rates:
+        """See `Judging`; a CPU's are not known, and no time of it is suspicious."""
+        if self._device != "cuda":
+            return Rates(math.inf, math.inf, 0)
+        self._lay_out(1)
+        self._give_back()
+        return measured_rates(self._dtype)
 
 
-class _Turns:
-    """Work that takes one set of inputs after the other; `last` is the one it took last."""
-
-    def __init__(self, work: Callable[[Any], object], sets: "Sequence[tuple[torch.Tensor, ...]]") -> None:
-        self._work = work
-        self._sets = sets
-        self._next = 0
-        self.last = sets[0]
-
-    def once(self) -> None:
-        self.last = self._sets[self._next]
-        self._next = (self._next + 1) % len(self._sets)
-        self._work(self.last)
-
-    def all(self) -> None:
-        for _ in self._sets:
-            self.once()
-
-
-def _shuffled(tensor: "torch.Tensor") -> "torch.Tensor":
-    """A tensor of the same values in another order, with the same strides."""
+def measured_rates(dtype: str) -> Rates:
+    """Measure a copy far larger than the cache, and the library's product of large matrices."""
     import torch
 
-    order = torch.randperm(tensor.numel(), device=tensor.device)
-    values = tensor.flatten()[order].reshape(tensor.shape)
-    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device).copy_(values)
+    from mlsys.measure.gpu_ceilings import product
+    from mlsys.measure.timing import time_kernel
+
+    source = torch.empty(2**28, dtype=torch.uint8, device="cuda").random_()
+    target = torch.empty_like(source)
+    copy_s = time_kernel(lambda: target.copy_(source), on_gpu=True, budget_s=0.02).median_s
+    product_s = time_kernel(product(dtype, 4096, 4096, 4096), on_gpu=True, budget_s=0.02).median_s
+    return Rates(2 * source.nbytes / copy_s, 2 * 4096**3 / product_s, _cache_bytes())
+
+
+def _cache_bytes() -> int:
+    import torch
+
+    return int(torch.cuda.get_device_properties(torch.cuda.current_device()).L2_cache_size)
+
+
+def _generator(seed: int, part: object, device: str) -> "torch.Generator":
+    """A stream of random numbers for one part of a lap; the same in every process on the same device."""
+    import torch
+
+    own = int.from_bytes(hashlib.sha256(f"{seed}/{part}".encode()).digest()[:8], "big") >> 1
+    return torch.Generator(device).manual_seed(own)
+
+
+def _in_another_order(tensor: "torch.Tensor", generator: "torch.Generator") -> "torch.Tensor":
+    """A tensor of the same values in another order; short runs stay together, which takes a fraction of the time."""
+    import torch
+
+    flat = tensor.reshape(-1)
+    block = _BLOCK if flat.numel() >= 64 * _BLOCK else 1
+    blocks = flat.numel() // block
+    order = torch.randperm(blocks, generator=generator, device=flat.device)
+    moved = flat[: blocks * block].view(blocks, block)[order].reshape(-1)
+    return torch.cat([flat[blocks * block :], moved]).reshape(tensor.shape)
+
+
+def _extent(shape: Shape, stride: Sequence[int]) -> int:
+    """Elements from the first to the last of a strided tensor."""
+    if 0 in shape:
+        return 0
+    return 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))
+
+
+def _contiguous(shape: Shape) -> tuple[int, ...]:
+    """Strides of a contiguous tensor.
+
+    >>> _contiguous((2, 3, 4))
+    (12, 4, 1)
+    """
+    return tuple(math.prod(shape[place + 1 :]) for place in range(len(shape)))

@@ -1,9 +1,11 @@
-"""One question in front of the judge: the student's process, the launcher, and what tests may ask of both.
+"""One question in front of the judge: the student's process, those of kernels, and what tests may ask of them.
 
-Both run side by side in one slot, neither seeing the other; but the student's process ends before anything is timed.
+They run side by side in one slot, and none sees another. Before anything is timed, the student's process ends, and the
+kernel gets a fresh process of its own.
 """
 
 import inspect
+import math
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,6 +18,7 @@ from mlsys.grading.draws import Draws
 from mlsys.grading.gpu_turns import GpuTurns
 from mlsys.grading.kernel_source import KernelSource, kernel_source
 from mlsys.grading.program import MAX_LINES
+from mlsys.grading.race import Rates, run_race
 from mlsys.grading.slot.arena import Tampered, Tensor
 from mlsys.grading.slot.ending import QuestionOver
 from mlsys.grading.slot.question import Question
@@ -23,10 +26,23 @@ from mlsys.grading.slot.slot import Slot
 from mlsys.grading.tolerances import dtype_name
 from mlsys.grading.verdicts import GradingError, NeedsGpu, Suspicious
 from mlsys.grading.wire import decode, encode
-from mlsys.measure.timing import Pair
 
-STUDENT = "mlsys.grading.student_process:serve"
-LAUNCHER = "mlsys.grading.launcher:serve"
+STUDENT, LAUNCHER, REFERENCE = "student", "launcher", "reference"
+"""The processes of a question: the student's code, the student's kernels, and what these are timed beside."""
+
+ENTRIES = {
+    STUDENT: "mlsys.grading.student_process:serve",
+    LAUNCHER: "mlsys.grading.launcher:serve",
+    REFERENCE: "mlsys.grading.launcher:serve",
+}
+"""The function that serves in each process."""
+
+LAUNCH_S = 30.0
+"""Most seconds of one launch of a kernel on a GPU, compiling included; the course's slowest take 3 s."""
+
+ALONE_S = 30.0
+"""Most seconds for which one timing keeps everybody else from the GPU; the course's longest takes 5 s."""
+
 FUNCTION = object()
 """What `Session.value` returns for a function."""
 
@@ -65,7 +81,7 @@ class Program:
 
     def kernel(self, name: str) -> KernelSource:
         """The checked source of a student's kernel."""
-        return _kernel_source(tuple(cell["source"] for cell in self.cells if cell["kind"] in ("answer", "added")), name)
+        return _kernel_source(tuple(cell["source"] for cell in self.cells), name)
 
 
 @lru_cache(maxsize=100)  # tests launch the same kernel many times
@@ -136,7 +152,7 @@ class Session:
         arrays: list[Tensor] = []
         request = self._kernel_request(name, launch, constants, inputs, arrays)
         request |= {"shape": list(like.shape), "dtype": dtype_name(like)}
-        reply, results = self._ask_launcher(request, arrays)
+        reply, results = self._ask_kernel_process(LAUNCHER, request, arrays)
         return decode(reply.get("value"), results, strided=False)
 
     def race(
@@ -149,29 +165,42 @@ class Session:
         dtype: str,
         reference: tuple[Any, Callable[..., Mapping[str, int]]] | None,
         capability: tuple[int, int],
+        op: Callable[..., Any] | None,
     ) -> Any:
-        """Time the student's kernel beside a reference in the launcher; see `mlsys.grading.speed`."""
-        from mlsys.grading.speed import Speed, beside
+        """Time the student's kernel beside a reference, each in a process of its own; see `mlsys.grading.speed`."""
+        from mlsys.grading.speed import Speed, beside, race_label
 
-        self.program.kernel(name)  # refused on any machine
+        kernel = self.program.kernel(name)  # refused on any machine
         if self.device != "cuda":
             raise NeedsGpu("graded without a CUDA GPU, so nothing was timed; these points wait for one.")
         draws, pairs, device = Draws("speed"), {}, ""
+        self._end(STUDENT)
+        self._end(LAUNCHER)  # what earlier launches left in its memory is gone
         for shape, chosen in constants.items():
+            tensors = inputs(draws, shape, dtype)
             arrays: list[Tensor] = []
-            request = self._kernel_request(name, launch, chosen, inputs(draws, shape, dtype), arrays)
-            request |= {"shape": list(shape), "dtype": dtype, "expected": expected.__name__}
-            request |= {"capability": list(capability), "reference": None}
+            common = {"race": "prepare", "inputs": encode(tuple(tensors), arrays), "launch": launch.__name__}
+            common |= {"capability": list(capability), "dtype": dtype, "expected": expected.__name__}
+            theirs: dict[str, Any] = {"kernel": None, "what": race_label(shape, chosen)}
             if reference is not None:
                 source = kernel_source([inspect.getsource(reference[0].fn)], reference[0].__name__)
-                other = {"kernel": source.text, "name": source.name}
-                request["reference"] = [other, dict(reference[1](shape, dtype))]
-            self._ask_launcher(request | {"race": "prepare"}, arrays)
-            self._end(STUDENT)
+                theirs |= {"kernel": source.text, "name": source.name, "constants": dict(reference[1](shape, dtype))}
+            prepared, _ = self._ask_kernel_process(REFERENCE, common | theirs, arrays)
+            mine = {"kernel": kernel.text, "name": kernel.name, "constants": dict(chosen), "what": None}
+            mine |= {key: prepared[key] for key in ("out_shape", "out_dtype")}
+            started, _ = self._ask_kernel_process(LAUNCHER, common | mine, arrays)
+            bytes_moved = sum(array.nbytes for array in arrays) + prepared["out_bytes"]
             with self._alone_on_gpu() as waiting:
-                timed, _ = self._ask_launcher(request | {"race": "time", "waiting": waiting}, arrays)
-            self._ask_launcher({"race": "confirm"}, [])
-            device, pairs[shape] = timed["device"], Pair(**timed["pair"])
+                until_s = time.monotonic() + ALONE_S
+                sides = [
+                    _RemoteSide(self, role, about["call_s"], waiting, until_s)
+                    for role, about in ((LAUNCHER, started), (REFERENCE, prepared))
+                ]
+                flops = float(op(shape, dtype).flop_count) if op else 0.0
+                pairs[shape] = run_race(*sides, bytes_moved=bytes_moved, flops=flops)
+            device = prepared["device"]
+        self._end(REFERENCE)
+        self._end(LAUNCHER)
         return Speed(device, beside(reference), pairs)
 
     @contextmanager
@@ -201,10 +230,17 @@ class Session:
         about = {"kernel": source.text, "name": source.name, "launch": launch.__name__, "device": self.device}
         return {**about, "constants": dict(constants), "inputs": encode(tuple(inputs), arrays)}
 
-    def _ask_launcher(self, request: dict[str, Any], arrays: Sequence[Tensor]) -> tuple[dict[str, Any], list[Tensor]]:
-        if LAUNCHER not in self._processes:
-            self._start(LAUNCHER, {"setup": self.program.setup})
-        return self._ask(LAUNCHER, request, arrays)
+    def _ask_kernel_process(
+        self, role: str, request: dict[str, Any], arrays: Sequence[Tensor]
+    ) -> tuple[dict[str, Any], list[Tensor]]:
+        if role not in self._processes:
+            self._start(role, {"setup": self.program.setup})
+        return self._ask(role, request, arrays, self._launch_limit_s)
+
+    @property
+    def _launch_limit_s(self) -> float:
+        """On a CPU, the question's own limits on computing are tighter."""
+        return LAUNCH_S if self.device == "cuda" else self._slot.limits.wall_s
 
     def _call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], guarded: bool) -> Any:
         arrays: list[Tensor] = []
@@ -212,36 +248,78 @@ class Session:
         reply, results = self._ask(STUDENT, {"call": name, "guarded": guarded, **encoded}, arrays)
         return decode(reply.get("value"), results, strided=False)
 
-    def _start(self, entry: str, header: dict[str, Any]) -> None:
-        self._end(entry)
-        self._processes[entry] = self._slot.open(entry)
+    def _start(self, role: str, header: dict[str, Any]) -> None:
+        self._end(role)
+        self._processes[role] = self._slot.open(ENTRIES[role])
         if self._deadline_s is None:
             self._deadline_s = time.monotonic() + self._slot.limits.wall_s
-        self._ask(entry, header)
+        self._ask(role, header)
 
-    def _end(self, entry: str) -> None:
-        if process := self._processes.pop(entry, None):
+    def _end(self, role: str) -> None:
+        if process := self._processes.pop(role, None):
             process.close()
 
     def _ask(
-        self, entry: str, header: dict[str, Any], arrays: Sequence[Tensor] = ()
+        self, role: str, header: dict[str, Any], arrays: Sequence[Tensor] = (), limit_s: float = math.inf
     ) -> tuple[dict[str, Any], list[Tensor]]:
+        """Ask a process, within the time of the question and of this request."""
         assert self._deadline_s is not None
+        left_s = self._deadline_s - time.monotonic()
         try:
-            message = self._processes[entry].request(
-                header, arrays, timeout_s=max(0.0, self._deadline_s - time.monotonic())
-            )
+            message = self._processes[role].request(header, arrays, timeout_s=max(0.0, min(left_s, limit_s)))
         except Tampered as error:
             raise Suspicious(f"The process answered as no honest one does: {error}.") from None
         except QuestionOver as error:
+            if error.ending.kind == "timed out" and limit_s < left_s:
+                raise StudentFailed(
+                    "timed out", f"Stopped: a kernel and its compilation have {LAUNCH_S:g} s on a GPU."
+                ) from None
             raise _ended(error, self._slot) from None
         if "error" in message.header:
-            _raise(message.header["error"], own_words=entry == STUDENT)
+            _raise(message.header["error"], own_words=role == STUDENT)
         return message.header, message.tensors
+
+
+@dataclass(frozen=True)
+class _RemoteSide:
+    """One side of a race in a process of its own; it has run once already."""
+
+    session: Session
+    role: str
+    call_s: float
+    waiting: int
+    until_s: float
+
+    def prepare(self) -> float:
+        return self.call_s
+
+    def load(self, calls: int) -> None:
+        # The other side's process holds memory of the GPU and does nothing, like those that wait.
+        idle = {"waiting": self.waiting + 1} if self.role == LAUNCHER else {}
+        self._ask({"race": "load", "calls": calls, **idle})
+
+    def lap(self, seed: int) -> float:
+        return float(self._ask({"race": "lap", "seed": seed})[0]["call_s"])
+
+    def output(self, call: int) -> Any:
+        reply, results = self._ask({"race": "output", "call": call})
+        return decode(reply.get("value"), results, strided=False)
+
+    def compare(self, seed: int, call: int, found: Any) -> None:
+        arrays: list[Tensor] = []
+        self._ask({"race": "compare", "seed": seed, "call": call, "found": encode(found, arrays)}, arrays)
+
+    def rates(self) -> Rates:
+        return Rates(**self._ask({"race": "rates"})[0])
+
+    def _ask(self, header: dict[str, Any], arrays: Sequence[Tensor] = ()) -> tuple[dict[str, Any], list[Tensor]]:
+        return self.session._ask(self.role, header, arrays, max(0.0, self.until_s - time.monotonic()))
 
 
 def _ended(error: QuestionOver, slot: Slot) -> StudentFailed:
     ending, limits = error.ending, slot.limits
+    if ending.kind == "starved":
+        return StudentFailed("timed out", "Other work on this machine left it no time, and so in every try.", lost=True)
     if ending.kind == "timed out":
         return StudentFailed("timed out", f"Stopped after {limits.cpu_s} s of computing or {limits.wall_s:g} s in all.")
     if ending.kind == "out of memory":

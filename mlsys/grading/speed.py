@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from mlsys.grading.draws import Draws
 from mlsys.grading.proxy import Proxy
-from mlsys.grading.race import Candidate, Config, Launch, Race, Shape
+from mlsys.grading.kernel_check import check_source
+from mlsys.grading.race import Config, Launch, Reference, Shape, Track, run_race
 from mlsys.grading.verdicts import NeedsGpu, Verdict, WrongAnswer
 from mlsys.measure.device import gpu_device, torch_sees_gpu
 from mlsys.measure.gpu_users import other_jobs
@@ -18,6 +19,8 @@ from mlsys.measure.timing import Pair
 
 if TYPE_CHECKING:
     import torch
+
+    from mlsys.ops import Op
 
 FULL_AT = 0.8
 NONE_AT = 0.1
@@ -79,6 +82,7 @@ def speed(
     dtype: str = "fp32",
     reference: tuple[Any, Callable[[Shape, str], Config]] | None = None,
     capability: tuple[int, int] = (7, 5),
+    op: "Callable[[Shape, str], Op] | None" = None,
 ) -> Speed:
     """Check a kernel on each shape, then time it interleaved with a reference.
 
@@ -92,30 +96,53 @@ def speed(
         dtype: name of the format that is handed to `config` and `inputs`.
         reference: another kernel and its config to time against.
         capability: least CUDA compute capability that the question asks for.
+        op: `op(shape, dtype)` is the operation; its FLOPs bound the time that is credible.
 
     Raises:
+        NotAKernel: the kernel uses more than Triton's language; a judge says the same.
+        Suspicious: the time is shorter than the work needs.
         NeedsGpu: if there is no GPU of that capability or with that dtype, or another job uses it.
         WrongAnswer: if a config is not a dict of positive ints, or the kernel's result is wrong.
     """
     constants = {shape: checked_config(config(shape, dtype), f"config({shape}, {dtype!r})") for shape in shapes}
     if isinstance(kernel, Proxy):
         found: Speed = kernel.session.race(
-            kernel.__name__, constants, inputs, launch, expected, dtype, reference, capability
+            kernel.__name__, constants, inputs, launch, expected, dtype, reference, capability, op
         )
         return found
+    check_source(kernel)
     check_gpu(capability, dtype)
     check_unused()
-    draws = Draws("speed", "cuda")
+    draws = Draws("speed")
     pairs: dict[Shape, Pair] = {}
     for shape in shapes:
-        other: Candidate | None = None
-        if reference is not None:
-            other = reference[0], checked_config(reference[1](shape, dtype), "the reference's config")
-        race = Race((kernel, constants[shape]), other, shape, inputs(draws, shape, dtype), launch, expected)
-        race.check()
-        pairs[shape] = race.time(on_gpu=True)
-        race.last_result().check()
+        tensors, chosen = inputs(draws, shape, dtype), constants[shape]
+        about: dict[str, Any] = {"expected": expected, "what": race_label(shape, chosen), "dtype": dtype}
+        theirs = Reference(_work_of(reference, launch, shape, dtype), tensors, "cuda", **about)
+        mine = Track(_work_of((kernel, lambda *_: chosen), launch, shape, dtype), tensors, theirs.like, "cuda")
+        flops = float(op(shape, dtype).flop_count) if op else 0.0
+        pairs[shape] = run_race(mine, theirs, bytes_moved=mine.bytes_moved, flops=flops)
     return Speed(gpu_device().name, beside(reference), pairs)
+
+
+def race_label(shape: Shape, constants: Config) -> str:
+    """Name a result in messages.
+
+    >>> race_label((8, 4), {"TILE": 16})
+    "result for shape (8, 4) with {'TILE': 16}"
+    """
+    return f"result for shape {shape} with {dict(constants)}"
+
+
+def _work_of(
+    kernel: tuple[Any, Callable[[Shape, str], Config]] | None, launch: Launch, shape: Shape, dtype: str
+) -> Callable[..., object] | None:
+    """What runs a kernel once with its constants for a shape; None for the library."""
+    if kernel is None:
+        return None
+    function, config = kernel
+    constants = checked_config(config(shape, dtype), f"config({shape}, {dtype!r})")
+    return lambda out, *inputs: launch(function, constants, out, *inputs)
 
 
 def beside(reference: object) -> str:

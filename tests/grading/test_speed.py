@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from mlsys.grading import NeedsGpu, Speed, WrongAnswer, speed
-from mlsys.grading.race import Race
+from mlsys.grading import NeedsGpu, OutOfBounds, Speed, Suspicious, WrongAnswer, speed
+from mlsys.grading.race import MAX_CALLS, Rates, Reference, Track, run_race
 from mlsys.grading.speed import points_fraction
 from mlsys.measure.device import torch_sees_gpu
 from mlsys.measure.timing import Pair
@@ -65,41 +65,74 @@ def test_an_unwritten_config_is_not_implemented_even_without_a_gpu():
 # Kernels as Python functions, timed on the CPU: what one may do with the memory that it sees is the same.
 
 
-def product(made, constants, out, a, b):
-    made(out, a, b)
-
-
 def honest(out, a, b):
     torch.matmul(a, b, out=out)
 
 
-def skips_what_is_written(out, a, b):
-    if out.isnan().all():
-        honest(out, a, b)
+def at_most(calls, work):
+    """Work that is done in the first calls only."""
+    made = []
+
+    def function(out, a, b):
+        made.append(1)
+        if len(made) <= calls:
+            work(out, a, b)
+
+    return function
 
 
-def skips_what_looks_right(out, a, b):
-    if not torch.isclose(out[0, 0], a[0] @ b[:, 0]):
-        honest(out, a, b)
+def makes_its_inputs_zero(out, a, b):
+    for tensor in (out, a, b):
+        tensor.zero_()
 
 
-def right_at_first():
-    calls = []
+def makes_its_inputs_zero_once_it_has_worked(out, a, b):
+    honest(out, a, b)
+    a.zero_()
+
+
+def writes_behind_its_output(out, a, b):
+    honest(out, a, b)
+    out.as_strided((1,), (1,), out.storage_offset() + out.numel() + 100).fill_(7)
+
+
+def hands_out_what_it_has_kept():
+    """Keeps every result in memory of its own, and looks for it by elements of its input."""
+    kept = {}
 
     def work(out, a, b):
-        calls.append(1)
-        honest(out, a, b) if len(calls) < 20 else out.fill_(0.0)
+        key = tuple(a.flatten()[::32].tolist())
+        if key not in kept:
+            honest(out, a, b)
+            kept[key] = out.clone()
+        out.copy_(kept[key])
 
     return work
 
 
-def timed(work, reference=honest):
+def hands_out_its_first_result():
+    kept = []
+
+    def work(out, a, b):
+        if len(kept) < 4:
+            honest(out, a, b)
+            kept.append(out.clone())
+        out.copy_(kept[-1])
+
+    return work
+
+
+def sides(work, reference=honest, rates=None):
     tensors = torch.randn(48, 64), torch.randn(32, 64).T
-    race = Race((work, {}), (reference, {}) if reference else None, (48, 32, 64), tensors, product, torch.matmul)
-    race.check()
-    pair = race.time(on_gpu=False)
-    race.last_result().check()
-    return pair
+    theirs = Reference(reference, tensors, "cpu", expected=torch.matmul, what="a product")
+    if rates:
+        theirs.rates = lambda: rates
+    return Track(work, tensors, theirs.like, "cpu"), theirs
+
+
+def timed(work, reference=honest, rates=None):
+    mine, theirs = sides(work, reference, rates)
+    return run_race(mine, theirs, bytes_moved=mine.bytes_moved, flops=2 * 48 * 32 * 64)
 
 
 @pytest.mark.parametrize("reference", [honest, None])
@@ -107,14 +140,37 @@ def test_an_honest_kernel_is_timed_beside_its_like(reference):
     assert 0.2 < timed(honest, reference).ratio < 5
 
 
-@pytest.mark.parametrize("work", [skips_what_is_written, right_at_first(), lambda *_: None])
-def test_work_that_is_not_done_in_every_call_is_a_wrong_answer(work):
-    with pytest.raises(WrongAnswer):
+@pytest.mark.parametrize(
+    "work",
+    [at_most(0, honest), at_most(6, honest), at_most(20, honest), makes_its_inputs_zero, hands_out_its_first_result()],
+)
+def test_work_that_is_not_done_in_every_call_is_found(work):
+    with pytest.raises((WrongAnswer, OutOfBounds)):
         timed(work)
 
 
-def test_a_result_that_is_there_already_is_never_the_right_one():
-    """It may look for its result as it likes: the work has to be done in each call."""
+@pytest.mark.parametrize("work", [makes_its_inputs_zero_once_it_has_worked, writes_behind_its_output])
+def test_whatever_changes_beside_the_output_is_found(work):
+    with pytest.raises(OutOfBounds, match="While the kernel was timed"):
+        timed(work)
+
+
+def test_results_that_are_kept_are_of_no_use():
+    """No call meets inputs that any call had before."""
+    seen = []
+
+    def watched(out, a, b):
+        seen.append((a.clone(), b.clone()))
+        honest(out, a, b)
+
+    timed(watched)
+    firsts = [tuple(a.flatten()[::32].tolist()) for a, _ in seen]
+    # The captured lap and the first calls run on what was drawn for them; all laps that count are drawn anew.
+    assert len(set(firsts)) >= len(firsts) - MAX_CALLS - 2
+    assert 0.2 < timed(hands_out_what_it_has_kept()).ratio < 2
+
+
+def test_the_result_is_never_there_before_the_work():
     done = []
 
     def watched(out, a, b):
@@ -125,5 +181,27 @@ def test_a_result_that_is_there_already_is_never_the_right_one():
     assert not any(done)
 
 
-def test_looking_before_working_gains_nothing():
-    assert timed(skips_what_looks_right).ratio < 1.5
+def test_both_sides_draw_the_same_inputs_from_a_seed():
+    mine, theirs = sides(honest)
+    for one, other in zip(mine.inputs(5, 3), theirs.inputs(5, 3), strict=True):
+        assert torch.equal(one, other)
+    base, drawn = mine.inputs(5, 3)[0], mine.inputs(6, 3)[0]
+    assert not torch.equal(base, drawn)
+    assert torch.equal(base.sort().values.flatten().sort().values, drawn.flatten().sort().values)
+
+
+def test_strides_stay_when_inputs_are_drawn():
+    assert [tensor.stride() for tensor in sides(honest)[0].inputs(1, 0)] == [(64, 1), (1, 64)]
+
+
+def test_a_time_that_the_bytes_do_not_allow_is_suspicious():
+    with pytest.raises(Suspicious, match="less than this work can take"):
+        timed(honest, rates=Rates(bytes_per_s=1e3, flops_per_s=1e20, cache_bytes=0))
+    with pytest.raises(Suspicious, match="less than this work can take"):
+        timed(honest, rates=Rates(bytes_per_s=1e20, flops_per_s=1e3, cache_bytes=0))
+
+
+def test_what_fits_the_cache_need_not_have_left_it():
+    rates = Rates(bytes_per_s=1e9, flops_per_s=1e12, cache_bytes=10_000)
+    assert rates.least_s(calls=2, bytes_moved=10_000, flops=0) == 0
+    assert rates.least_s(calls=4, bytes_moved=10_000, flops=0) == pytest.approx(5_000 / 1.4e9)

@@ -1,0 +1,73 @@
+"""Triton's interpreter with addresses that are checked: a kernel reaches the tensors of its launch and nothing else.
+
+The interpreter reads and writes whatever address a kernel computes, in the process that runs it. A GPU has that
+process's device memory only; on a CPU it is the whole process, its Python included.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlsys.grading.verdicts import OutOfBounds
+
+if TYPE_CHECKING:
+    import torch
+
+_ACCESSES = {"load": (0, 1), "store": (0, 2), "atomic_rmw": (1, 3), "atomic_cas": (0, None)}
+"""For each access of the interpreter: which argument holds the addresses, and which the mask."""
+
+
+@contextmanager
+def only_inside(buffers: "Sequence[torch.Tensor]") -> Iterator[None]:
+    """Let kernels that the interpreter runs reach these buffers alone; of a GPU's kernels this says nothing.
+
+    Raises (from the kernel):
+        OutOfBounds: it reads or writes an address outside all of them.
+    """
+    from triton.runtime import interpreter
+
+    original = interpreter._interpreter
+    interpreter._interpreter = _CheckedAccesses(original, buffers)
+    try:
+        yield
+    finally:
+        interpreter._interpreter = original
+
+
+class _CheckedAccesses:
+    """Stands in for the interpreter's module of memory accesses."""
+
+    def __init__(self, original: Any, buffers: "Sequence[torch.Tensor]") -> None:
+        self._original = original
+        ranges = sorted((buffer.data_ptr(), buffer.data_ptr() + buffer.nbytes) for buffer in buffers)
+        self._starts = np.array([start for start, _ in ranges], np.uint64)
+        self._ends = np.array([end for _, end in ranges], np.uint64)
+
+    def __getattr__(self, name: str) -> Any:
+        original = getattr(self._original, name)
+        if name not in _ACCESSES:
+            return original
+        which, mask = _ACCESSES[name]
+
+        def checked(*args: Any) -> Any:
+            self._check(args[which], None if mask is None else args[mask], name)
+            return original(*args)
+
+        return checked
+
+    def _check(self, addresses: NDArray[np.uint64], mask: NDArray[np.bool_] | None, access: str) -> None:
+        used = addresses if mask is None else addresses[np.broadcast_to(mask, addresses.shape).astype(bool)]
+        if used.size == 0:
+            return
+        place = np.searchsorted(self._starts, used, side="right")
+        inside = (place > 0) & (used < self._ends[place - 1])
+        if not inside.all():
+            how = "reads from" if access == "load" else "writes to"
+            count = int((~inside).sum())
+            raise OutOfBounds(
+                f"The kernel {how} {count} {'addresses' if count > 1 else 'address'} far outside all tensors. Mask the "
+                "access in every dimension, and check the strides in its address."
+            )
