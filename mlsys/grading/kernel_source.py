@@ -610,6 +610,10 @@ def _short(node: ast.AST) -> str:
 def _text_of(function: ast.FunctionDef) -> str:
     """The function's text, of which it is sure that what was checked is what is read again from it."""
     text = ast.unparse(function)
+    try:
+        compile(text, function.name, "exec")
+    except SyntaxError as error:
+        raise NotAKernel(f"{function.name} is no valid Python: {error.msg}") from None
     again = ast.parse(text).body
     definitions = [line for line in text.split("\n") if line.lstrip().startswith(("def ", "async ", "class "))]
     if len(again) != 1 or ast.dump(again[0]) != ast.dump(function) or len(definitions) != 1:
