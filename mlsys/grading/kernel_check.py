@@ -76,7 +76,14 @@ def check_source(kernel: Any) -> None:
     """
     function = _python_function(kernel)
     if function is not None:
-        kernel_source(_cells_of(function), function.__name__)
+        kernel_source(_cells_of(function), _name_of(kernel, function))
+
+
+def _name_of(kernel: Any, function: Any) -> str:
+    """The name that the notebook gives to a kernel; `kernel = triton.jit(f)` gives it another than its function's."""
+    names = [name for name, value in function.__globals__.items() if value is kernel]
+    own: str = function.__name__
+    return own if own in names or not names else names[-1]
 
 
 def _python_function(kernel: Any) -> Any:

@@ -57,7 +57,7 @@ MAX_CHAIN = 20
 
 _NODES = (
     ast.Add, ast.And, ast.AnnAssign, ast.Assert, ast.Assign, ast.Attribute, ast.AugAssign, ast.BinOp, ast.BitAnd,
-    ast.BitOr, ast.BitXor, ast.BoolOp, ast.Break, ast.Call, ast.Compare, ast.Constant, ast.Continue, ast.Div, ast.Eq,
+    ast.BitOr, ast.BitXor, ast.BoolOp, ast.Call, ast.Compare, ast.Constant, ast.Div, ast.Eq,
     ast.Expr, ast.FloorDiv, ast.For, ast.FormattedValue, ast.Gt, ast.GtE, ast.If, ast.IfExp, ast.Invert, ast.Is,
     ast.IsNot, ast.JoinedStr, ast.LShift, ast.List, ast.Load, ast.Lt, ast.LtE, ast.MatMult, ast.Mod, ast.Mult, ast.Name,
     ast.Not, ast.NotEq, ast.Or, ast.Pass, ast.Pow, ast.RShift, ast.Return, ast.Slice, ast.Starred, ast.Store, ast.Sub,
@@ -66,6 +66,8 @@ _NODES = (
 
 _INSTEAD = {
     "NamedExpr": "assign on a line of its own; Triton's compiler knows no `:=`",
+    "Break": "put the condition into a `while`; Triton's compiler knows no `break`",
+    "Continue": "put the rest into an `if`; Triton's compiler knows no `continue`",
     "Lambda": "write a function with @triton.jit",
     "In": "compare with == and join with `or`; Triton's compiler knows no `in`",
     "NotIn": "compare with != and join with `and`; Triton's compiler knows no `not in`",

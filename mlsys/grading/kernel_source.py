@@ -59,10 +59,9 @@ class _Imported:
 
 @dataclass(frozen=True)
 class _Function:
-    """A function's definition; `jitted` where it was handed to `triton.jit` afterwards."""
+    """A function's definition."""
 
     node: ast.FunctionDef
-    jitted: bool = False
 
 
 @dataclass(frozen=True)
@@ -74,10 +73,9 @@ class _Alias:
 
 @dataclass(frozen=True)
 class _Assigned:
-    """A name that is bound to the value of an expression, or to its part at `index`."""
+    """A name that is bound to the value of an expression."""
 
     value: ast.expr
-    index: int | None = None
 
 
 @dataclass(frozen=True)
@@ -213,12 +211,13 @@ class _Reading:
     def function(self, name: str) -> str | None:
         """Add the function that `name` stands for to the texts and return its own name, or None if it is none."""
         name, found = self.resolved(name)
-        if isinstance(found, _Assigned) and isinstance(found.value, ast.Call) and found.index is None:
-            call = found.value
-            if self.path(call.func) == "triton.jit" and len(call.args) == 1 and isinstance(call.args[0], ast.Name):
-                inner, definition = self.resolved(call.args[0].id)
+        match found:
+            case _Assigned(value=ast.Call(func=func, args=[ast.Name(id=inner)])) if self.path(func) == "triton.jit":
+                inner, definition = self.resolved(inner)
                 if isinstance(definition, _Function):
                     return self.add(inner, definition.node, jitted=not definition.node.decorator_list)
+            case _Assigned(value=ast.Attribute(value=ast.Name(id=owner), attr=inner)):
+                return self.method(owner, inner)
         if isinstance(found, _Function):
             return self.add(name, found.node)
         return None
@@ -478,6 +477,13 @@ class _Rewriter(ast.NodeTransformer):
             elif isinstance(value, ast.AST):
                 setattr(node, name, self.visit(value))
         return node
+
+    def _leave(self, node: ast.AST) -> ast.AST:
+        """Leave what has a scope of its own as it is: it is refused afterwards."""
+        return node
+
+    visit_Lambda = visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = _leave
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _leave
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | None:  # noqa: N802 - the name of the node
         """Keep `x: tl.constexpr = 2`; `x: int = 2` is `x = 2`, and `x: int` is nothing."""
