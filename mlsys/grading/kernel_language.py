@@ -122,7 +122,9 @@ class _Check:
                 case ast.Name():
                     self._name(node, local, chained.get(id(node)))
                 case ast.keyword(arg=name) if name is None or name.startswith("_"):
-                    self.refuse(node, f"calls with {'**' if name is None else name}", "name the arguments of Triton's own")
+                    self.refuse(
+                        node, f"calls with {'**' if name is None else name}", "name the arguments of Triton's own"
+                    )
                 case ast.AnnAssign():
                     self._annotated(node)
 

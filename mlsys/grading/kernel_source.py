@@ -154,9 +154,9 @@ def _assigned(target: ast.expr, value: ast.expr) -> dict[str, Binding]:
             return {name: _Alias(other)}
         case ast.Name(id=name), _:
             return {name: _Assigned(value)}
-        case (ast.Tuple(elts=names), ast.Tuple(elts=values)) | (ast.List(elts=names), ast.List(elts=values)) if (
-            len(names) == len(values) and all(isinstance(one, ast.Name) for one in names)
-        ):
+        case (ast.Tuple(elts=names), ast.Tuple(elts=values)) | (ast.List(elts=names), ast.List(elts=values)) if len(
+            names
+        ) == len(values) and all(isinstance(one, ast.Name) for one in names):
             found: dict[str, Binding] = {}
             for one, part in zip(names, values, strict=True):
                 found.update(_assigned(one, part))
@@ -332,7 +332,11 @@ class _Reading:
             return _computed(lambda a, b: -(-a // b), values)
         if path == "triton.next_power_of_2" and len(values) == 1 and type(values[0]) is int:
             return 1 << max(0, values[0] - 1).bit_length() if 0 < values[0].bit_length() <= _MAX_BITS else _NO_VALUE
-        if isinstance(func, ast.Name) and func.id not in self.bound and func.id in ("float", "int", "min", "max", "abs"):
+        if (
+            isinstance(func, ast.Name)
+            and func.id not in self.bound
+            and func.id in ("float", "int", "min", "max", "abs")
+        ):
             if func.id == "float" and len(values) == 1 and isinstance(values[0], str):
                 return _not_finite(values[0])
             return _computed({"float": float, "int": int, "min": min, "max": max, "abs": abs}[func.id], values)
@@ -485,7 +489,7 @@ class _Rewriter(ast.NodeTransformer):
     visit_Lambda = visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = _leave
     visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _leave
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | None:  # noqa: N802 - the name of the node
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | None:
         """Keep `x: tl.constexpr = 2`; `x: int = 2` is `x = 2`, and `x: int` is nothing."""
         if node.value is None:
             return None
@@ -495,19 +499,19 @@ class _Rewriter(ast.NodeTransformer):
             return ast.copy_location(ast.AnnAssign(target, hint, value, 1), node)
         return ast.copy_location(ast.Assign([target], value), node)
 
-    def visit_Constant(self, node: ast.Constant) -> ast.AST:  # noqa: N802
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
         """Texts in one line: a line of a text must not read like a line of the program."""
         if isinstance(node.value, str) and not node.value.isprintable():
             return ast.copy_location(ast.Constant(" ".join(node.value.split())), node)
         return node
 
-    def visit_Name(self, node: ast.Name) -> ast.AST:  # noqa: N802
+    def visit_Name(self, node: ast.Name) -> ast.AST:
         """Put values and Triton's own names where the cells' names stood."""
         if node.id in self.own or not isinstance(node.ctx, ast.Load):
             return node
         return self._named(node, node.id)
 
-    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:  # noqa: N802
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         """The same for a name with attributes, read as a whole."""
         base: ast.expr = node
         depth = 0
@@ -530,7 +534,7 @@ class _Rewriter(ast.NodeTransformer):
         node.value = self.visit(node.value)
         return node
 
-    def visit_Call(self, node: ast.Call) -> ast.AST:  # noqa: N802
+    def visit_Call(self, node: ast.Call) -> ast.AST:
         """A call with constants alone, such as math.sqrt(2.0), is its value."""
         func = node.func
         root = func

@@ -67,8 +67,8 @@ class Launcher:
             call_s = track.prepare()
             shape, dtype = track.like
             about = {"out_shape": list(shape), "out_dtype": str(dtype).removeprefix("torch.")}
-            out_bytes = math.prod(shape) * dtype.itemsize
-            return {"call_s": call_s, "device": gpu_device().name, "out_bytes": out_bytes, **about}
+            about |= {"elements": math.prod(shape), "bytes_moved": track.bytes_moved}
+            return {"call_s": call_s, "device": gpu_device().name, **about}
         track = self.track
         assert track is not None
         match header["race"]:
@@ -80,11 +80,11 @@ class Launcher:
             case "lap":
                 return {"call_s": track.lap(header["seed"])}
             case "output":
-                return {"value": encode(track.output(header["call"]), results)}
+                return {"value": encode(track.output(header["call"], header["start"], header["stop"]), results)}
         assert isinstance(track, Reference)
-        if header["race"] == "compare":
-            track.compare(header["seed"], header["call"], decode(header["found"], arrays))
-            return {}
+        if header["race"] == "agrees":
+            found = decode(header["found"], arrays)
+            return {"agrees": track.agrees(header["seed"], header["call"], header["start"], found)}
         return asdict(track.rates())
 
     def _track_of(self, header: dict[str, Any], arrays: list[Tensor]) -> Track:

@@ -104,6 +104,7 @@ class Session:
         # For all processes of the question together, from the first one on: the judge's own imports take no time of it.
         self._deadline_s: float | None = None
         self._processes: dict[str, Question] = {}
+        self._raced = False  # whether the launcher has raced, and nothing else
 
     def close(self) -> None:
         """End whatever runs."""
@@ -150,6 +151,9 @@ class Session:
     ) -> Any:
         """Launch the student's kernel in the launcher, into an output like `like`, and return that."""
         arrays: list[Tensor] = []
+        if self._raced:
+            self._end(LAUNCHER)
+            self._raced = False
         request = self._kernel_request(name, launch, constants, inputs, arrays)
         request |= {"shape": list(like.shape), "dtype": dtype_name(like)}
         reply, results = self._ask_kernel_process(LAUNCHER, request, arrays)
@@ -175,7 +179,9 @@ class Session:
             raise NeedsGpu("graded without a CUDA GPU, so nothing was timed; these points wait for one.")
         draws, pairs, device = Draws("speed"), {}, ""
         self._end(STUDENT)
-        self._end(LAUNCHER)  # what earlier launches left in its memory is gone
+        if not self._raced:
+            self._end(LAUNCHER)  # with all that earlier launches left in its memory
+        self._raced = True
         for shape, chosen in constants.items():
             tensors = inputs(draws, shape, dtype)
             arrays: list[Tensor] = []
@@ -189,18 +195,16 @@ class Session:
             mine = {"kernel": kernel.text, "name": kernel.name, "constants": dict(chosen), "what": None}
             mine |= {key: prepared[key] for key in ("out_shape", "out_dtype")}
             started, _ = self._ask_kernel_process(LAUNCHER, common | mine, arrays)
-            bytes_moved = sum(array.nbytes for array in arrays) + prepared["out_bytes"]
             with self._alone_on_gpu() as waiting:
                 until_s = time.monotonic() + ALONE_S
                 sides = [
-                    _RemoteSide(self, role, about["call_s"], waiting, until_s)
-                    for role, about in ((LAUNCHER, started), (REFERENCE, prepared))
+                    _RemoteSide(self, role, told["call_s"], waiting, until_s)
+                    for role, told in ((LAUNCHER, started), (REFERENCE, prepared))
                 ]
                 flops = float(op(shape, dtype).flop_count) if op else 0.0
-                pairs[shape] = run_race(*sides, bytes_moved=bytes_moved, flops=flops)
+                about = {key: prepared[key] for key in ("elements", "bytes_moved")}
+                pairs[shape] = run_race(*sides, **about, flops=flops)
             device = prepared["device"]
-        self._end(REFERENCE)
-        self._end(LAUNCHER)
         return Speed(device, beside(reference), pairs)
 
     @contextmanager
@@ -301,13 +305,14 @@ class _RemoteSide:
     def lap(self, seed: int) -> float:
         return float(self._ask({"race": "lap", "seed": seed})[0]["call_s"])
 
-    def output(self, call: int) -> Any:
-        reply, results = self._ask({"race": "output", "call": call})
+    def output(self, call: int, start: int, stop: int) -> Any:
+        reply, results = self._ask({"race": "output", "call": call, "start": start, "stop": stop})
         return decode(reply.get("value"), results, strided=False)
 
-    def compare(self, seed: int, call: int, found: Any) -> None:
+    def agrees(self, seed: int, call: int, start: int, found: Any) -> bool:
         arrays: list[Tensor] = []
-        self._ask({"race": "compare", "seed": seed, "call": call, "found": encode(found, arrays)}, arrays)
+        about = {"seed": seed, "call": call, "start": start, "found": encode(found, arrays)}
+        return self._ask({"race": "agrees", **about}, arrays)[0]["agrees"] is True
 
     def rates(self) -> Rates:
         return Rates(**self._ask({"race": "rates"})[0])

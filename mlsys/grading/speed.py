@@ -4,13 +4,14 @@ Points by `t_reference / t_student`, at the favourable end of its interval: all 
 `NONE_AT`, and in proportion between the two.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mlsys.grading.draws import Draws
-from mlsys.grading.proxy import Proxy
 from mlsys.grading.kernel_check import check_source
+from mlsys.grading.proxy import Proxy
 from mlsys.grading.race import Config, Launch, Reference, Shape, Track, run_race
 from mlsys.grading.verdicts import NeedsGpu, Verdict, WrongAnswer
 from mlsys.measure.device import gpu_device, torch_sees_gpu
@@ -121,7 +122,8 @@ def speed(
         theirs = Reference(_work_of(reference, launch, shape, dtype), tensors, "cuda", **about)
         mine = Track(_work_of((kernel, lambda *_: chosen), launch, shape, dtype), tensors, theirs.like, "cuda")
         flops = float(op(shape, dtype).flop_count) if op else 0.0
-        pairs[shape] = run_race(mine, theirs, bytes_moved=mine.bytes_moved, flops=flops)
+        size = {"elements": math.prod(mine.like[0]), "bytes_moved": mine.bytes_moved}
+        pairs[shape] = run_race(mine, theirs, **size, flops=flops)
     return Speed(gpu_device().name, beside(reference), pairs)
 
 

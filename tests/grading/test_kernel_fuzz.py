@@ -23,13 +23,33 @@ DRAWN = int(os.environ.get("MLSYS_FUZZ", "3000"))
 
 OFFERED = {
     name
-    for owner in (tl, tl.math, tl.tensor, tl.dtype, tl.pointer_type, tl.constexpr, tl.tensor_descriptor, tl.PropagateNan)
+    for owner in (
+        tl,
+        tl.math,
+        tl.tensor,
+        tl.dtype,
+        tl.pointer_type,
+        tl.constexpr,
+        tl.tensor_descriptor,
+        tl.PropagateNan,
+    )
     for name in dir(owner)
     if not name.startswith("_") and not isinstance(getattr(owner, name), ModuleType)
 } | {"math", "element_ty", "value", "dtype", "type", "shape", "jit", "cdiv", "next_power_of_2", "block_shape"}
 REACHES_OUT = {"inline_asm_elementwise", "map_elementwise", "handle", "core", "semantic", "standard", "extra", "format"}
 GLOBALS = {"tl", "triton", "abs", "bool", "float", "int", "len", "max", "min", "print", "range"}
-FORBIDDEN = ("IMPORT", "BUILD_CLASS", "STORE_GLOBAL", "DELETE", "SETUP", "BEFORE", "YIELD", "AWAIT", "MAKE_CELL", "STORE_ATTR")
+FORBIDDEN = (
+    "IMPORT",
+    "BUILD_CLASS",
+    "STORE_GLOBAL",
+    "DELETE",
+    "SETUP",
+    "BEFORE",
+    "YIELD",
+    "AWAIT",
+    "MAKE_CELL",
+    "STORE_ATTR",
+)
 
 NAMES = (
     "exec eval open getattr globals compile x y acc tl triton helper np inspect ast math builtins __import__ __builtins__"
@@ -82,7 +102,10 @@ class Drawn:
     def text(self, form, depth):
         """A form with its holes filled; `n` is a name, `a` an attribute, `e` an expression, `s` a statement."""
         parts = {"n": lambda: self.chance.choice(NAMES), "a": lambda: self.chance.choice(ATTRIBUTES)}
-        parts |= {"e": lambda: self.expression(depth - 1), "s": lambda: self.statement(depth - 1).replace("\n", "\n    ")}
+        parts |= {
+            "e": lambda: self.expression(depth - 1),
+            "s": lambda: self.statement(depth - 1).replace("\n", "\n    "),
+        }
         result, rest = "", form
         while rest:
             at = rest.find("{")
@@ -121,7 +144,10 @@ def faults(code: CodeType, functions: set[str], top: bool = False) -> list[str]:
     for one in dis.get_instructions(code):
         if not top and any(word in one.opname for word in FORBIDDEN):
             found.append(one.opname)
-        if one.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF") and one.argval not in GLOBALS | functions:
+        if (
+            one.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF")
+            and one.argval not in GLOBALS | functions
+        ):
             found.append(f"name {one.argval}")
         if one.opname in ("LOAD_ATTR", "LOAD_METHOD") and (one.argval not in OFFERED or one.argval in REACHES_OUT):
             found.append(f"attribute {one.argval}")
@@ -175,5 +201,7 @@ def test_the_walk_finds_what_is_no_part_of_the_language(nasty):
 
 def test_every_form_is_drawn():
     cells = "\n".join(Drawn(seed).cell() for seed in range(2000))
-    assert all(name in cells for name in itertools.chain(NAMES, ATTRIBUTES, ("nonlocal", ":=", "lambda", "class ", "'''")))
+    assert all(
+        name in cells for name in itertools.chain(NAMES, ATTRIBUTES, ("nonlocal", ":=", "lambda", "class ", "'''"))
+    )
     assert triton.__version__
