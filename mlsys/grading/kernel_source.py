@@ -28,6 +28,7 @@ MAX_TEXT = 60_000
 _BROKEN = (SyntaxError, ValueError, RecursionError, MemoryError)
 _CONSTANTS_OF_MATH = {name: getattr(math, name) for name in ("pi", "e", "tau", "inf", "nan")}
 _FUNCTIONS_OF_MATH = frozenset("ceil cos exp exp2 fabs floor log log10 log1p log2 pow sin sqrt".split())
+_FUNCTIONS_OF_PYTHON: dict[str, Any] = {"abs": abs, "float": float, "int": int, "max": max, "min": min}
 _MAX_BITS = 256
 """Most bits of an integer constant while it is computed: 2**(10**9) would take the memory of the machine."""
 _DROPPED_OPTIONS = ("debug", "do_not_specialize", "do_not_specialize_on_alignment", "noinline")
@@ -486,8 +487,8 @@ class _Rewriter(ast.NodeTransformer):
         """Leave what has a scope of its own as it is: it is refused afterwards."""
         return node
 
-    visit_Lambda = visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = _leave
-    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _leave
+    visit_Lambda = visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = _leave  # noqa: N815
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _leave  # noqa: N815
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | None:
         """Keep `x: tl.constexpr = 2`; `x: int = 2` is `x = 2`, and `x: int` is nothing."""
@@ -577,10 +578,9 @@ class _Rewriter(ast.NodeTransformer):
             return _dotted("tl", rest, node)
         if path == "triton.language":
             return ast.copy_location(ast.Name("tl", ast.Load()), node)
-        rest = path.removeprefix("triton.")
-        if path != rest or path == "triton":
-            return _dotted("triton", "" if path == "triton" else rest, node)
-        self.refuse(node, f"uses {path}", "write it with Triton's own operations")
+        if path == "triton" or path.startswith("triton."):
+            return _dotted("triton", path.removeprefix("triton").removeprefix("."), node)
+        return self.refuse(node, f"uses {path}", "write it with Triton's own operations")
 
     def refuse(self, node: ast.AST, what: str, instead: str) -> NoReturn:
         """Say what cannot stay.

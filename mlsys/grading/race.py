@@ -158,8 +158,8 @@ def run_race(candidate: Side, reference: Judging, *, elements: int, bytes_moved:
     least_s = reference.rates().least_s(calls, bytes_moved, flops)
     if pair.candidate_s < least_s:
         raise Suspicious(
-            f"{pair.candidate_s * 1e6:.1f} us is less than this work can take here, {least_s * 1e6:.1f} us by the bytes "
-            "that it has to move and its arithmetic; a person will look at it."
+            f"{pair.candidate_s * 1e6:.1f} us is less than this work can take here, {least_s * 1e6:.1f} us by the "
+            "bytes that it has to move and its arithmetic; a person will look at it."
         )
     return pair
 

@@ -120,7 +120,7 @@ def speed(
         tensors, chosen = inputs(draws, shape, dtype), constants[shape]
         about: dict[str, Any] = {"expected": expected, "what": race_label(shape, chosen), "dtype": dtype}
         theirs = Reference(_work_of(reference, launch, shape, dtype), tensors, "cuda", **about)
-        mine = Track(_work_of((kernel, lambda *_: chosen), launch, shape, dtype), tensors, theirs.like, "cuda")
+        mine = Track(_launched(kernel, chosen, launch), tensors, theirs.like, "cuda")
         flops = float(op(shape, dtype).flop_count) if op else 0.0
         size = {"elements": math.prod(mine.like[0]), "bytes_moved": mine.bytes_moved}
         pairs[shape] = run_race(mine, theirs, **size, flops=flops)
@@ -143,8 +143,11 @@ def _work_of(
     if kernel is None:
         return None
     function, config = kernel
-    constants = checked_config(config(shape, dtype), f"config({shape}, {dtype!r})")
-    return lambda out, *inputs: launch(function, constants, out, *inputs)
+    return _launched(function, checked_config(config(shape, dtype), "the reference's config"), launch)
+
+
+def _launched(kernel: Any, constants: Config, launch: Launch) -> Callable[..., object]:
+    return lambda out, *inputs: launch(kernel, constants, out, *inputs)
 
 
 def beside(reference: object) -> str:

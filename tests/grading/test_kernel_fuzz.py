@@ -21,6 +21,7 @@ from mlsys.grading.verdicts import NotAKernel
 DRAWN = int(os.environ.get("MLSYS_FUZZ", "3000"))
 """How many kernels are drawn; a long run says MLSYS_FUZZ=300000."""
 
+OWNERS = tl, tl.math, tl.tensor, tl.dtype, tl.pointer_type, tl.constexpr, tl.tensor_descriptor, tl.PropagateNan
 OFFERED = {
     name
     for owner in (
@@ -52,16 +53,16 @@ FORBIDDEN = (
 )
 
 NAMES = (
-    "exec eval open getattr globals compile x y acc tl triton helper np inspect ast math builtins __import__ __builtins__"
-    " interpreter_semantic float print TILE N SCALE torch os sys _semantic self Helpers"
+    "exec eval open getattr globals compile x y acc tl triton helper np inspect ast math builtins __import__"
+    " __builtins__ interpreter_semantic float print TILE N SCALE torch os sys _semantic self Helpers"
 ).split()
 EXPRESSIONS = (
     "{n}", "{n}({e})", "{n}.{a}", "{n}.{a}({e})", "({e} + {e})", "({e} if {e} else {e})", "{n}[{e}]", "({n} := {e})",
     "[{n} for {n} in {e}]", "(lambda {n}: {e})({e})", "f'{{{e}}}'", "f'{{{n}.{a}}}\\ndef kernel(x_ptr): {n}({e})'",
-    "'''\n    def kernel(x_ptr, out_ptr):\n        {n}({e})'''", "'x' % {e}", "'x'.{a}({e})", "({e}, *{e})", "{{{e}: {e}}}",
-    "tl.load(x_ptr, {n}={e})", "tl.{a}({e})", "tl.math.{a}({e})", "triton.{a}({e})", "math.{a}({e})", "-{e}", "not {e}",
-    "1", "2.5", "None", "x_ptr", "tl.float32", "float('inf')", "x_ptr.dtype.element_ty", "1 < {e} < 2", "await {n}",
-    "{n} in {e}", "...", "b'x'", "1j", "__debug__", "{n}.{a}.{a}.{a}",
+    "'''\n    def kernel(x_ptr, out_ptr):\n        {n}({e})'''", "'x' % {e}", "'x'.{a}({e})", "({e}, *{e})",
+    "{{{e}: {e}}}", "tl.load(x_ptr, {n}={e})", "tl.{a}({e})", "tl.math.{a}({e})", "triton.{a}({e})", "math.{a}({e})",
+    "-{e}", "not {e}", "1", "2.5", "None", "x_ptr", "tl.float32", "float('inf')", "x_ptr.dtype.element_ty",
+    "1 < {e} < 2", "await {n}", "{n} in {e}", "...", "b'x'", "1j", "__debug__", "{n}.{a}.{a}.{a}",
 )  # fmt: skip
 ATTRIBUTES = (
     "load sum core to T value handle __class__ __globals__ __init__ extra semantic format join dtype jit runtime "
@@ -72,18 +73,20 @@ STATEMENTS = (
     "{n}.{a}: tl.constexpr", "{n}.{a} = {e}", "{n} += {e}", "{e}", "'''{n}\ndef kernel(x_ptr):\n    {n}({e})\n'''",
     "del {n}", "global {n}", "nonlocal {n}", "import {n}", "from {n} import {n}", "for {n} in {e}:\n        {s}",
     "while {e}:\n        {s}", "if {e}:\n        {s}\n    else:\n        {s}", "with {e} as {n}:\n        {s}",
-    "try:\n        {s}\n    except {n} as {n}:\n        {s}", "def {n}({n}={e}):\n        {s}", "class {n}:\n        {s}",
-    "match {e}:\n        case {n}:\n            {s}", "assert {e}, {e}", "return {e}", "raise {e}", "pass", "break", "continue",
-    "tl.store(out_ptr, {e})", "tl.static_print({e})", "print({e})", "{n}, {n} = {e}", "[{n}, *{n}] = {e}", "{n}[{e}] = {e}",
-    "@{n}\n    def {n}(): pass", "type {n} = {e}", "async def {n}(): {s}", "yield {e}",
+    "try:\n        {s}\n    except {n} as {n}:\n        {s}", "def {n}({n}={e}):\n        {s}",
+    "class {n}:\n        {s}", "match {e}:\n        case {n}:\n            {s}", "assert {e}, {e}", "return {e}",
+    "raise {e}", "pass", "break", "continue", "tl.store(out_ptr, {e})", "tl.static_print({e})", "print({e})",
+    "{n}, {n} = {e}", "[{n}, *{n}] = {e}", "{n}[{e}] = {e}", "@{n}\n    def {n}(): pass", "type {n} = {e}",
+    "async def {n}(): {s}", "yield {e}",
 )  # fmt: skip
 OUTSIDE = (
     "{n} = {e}", "SCALE = 2", "SCALE = tl.constexpr({e})", "{n}, {n} = {e}, {e}", "import {n}", "import math",
     "import triton.language as {n}", "from {n} import {n}", "from triton.language import {n}", "import {n} as {n}",
     "@triton.jit\ndef helper(x, y={e}):\n    {s}\n    return {e}", "helper = triton.jit({n})", "helper = {n}",
     "class Helpers:\n    @staticmethod\n    @triton.jit\n    def f(x):\n        return {e}", "{n}.{a} = {e}",
-    "if {e}:\n    @triton.jit\n    def helper(x):\n        return {e}", "def {n}(x): return {e}", "for {n} in {e}: pass",
-    "@triton.constexpr_function\ndef helper(x):\n    {s}\n    return {e}", "global {n}", "tl = {n}", "triton = {n}",
+    "if {e}:\n    @triton.jit\n    def helper(x):\n        return {e}", "def {n}(x): return {e}",
+    "for {n} in {e}: pass", "@triton.constexpr_function\ndef helper(x):\n    {s}\n    return {e}", "global {n}",
+    "tl = {n}", "triton = {n}",
 )  # fmt: skip
 HEADS = (
     "@triton.jit\ndef kernel(x_ptr, out_ptr, N, TILE: tl.constexpr):",
