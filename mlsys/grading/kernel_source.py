@@ -31,6 +31,8 @@ _FUNCTIONS_OF_MATH = frozenset("ceil cos exp exp2 fabs floor log log10 log1p log
 _FUNCTIONS_OF_PYTHON: dict[str, Any] = {"abs": abs, "float": float, "int": int, "max": max, "min": min}
 _MAX_BITS = 256
 """Most bits of an integer constant while it is computed: 2**(10**9) would take the memory of the machine."""
+_MAX_LENGTH = 200
+"""Most parts of a tuple and characters of a text that is a constant."""
 _DROPPED_OPTIONS = ("debug", "do_not_specialize", "do_not_specialize_on_alignment", "noinline")
 """Options of `triton.jit` that change how a kernel is compiled and not what it computes."""
 _TUNERS = ("autotune", "heuristics")
@@ -302,7 +304,9 @@ class _Reading:
     def value(self, node: ast.expr) -> Any:
         """Compute a constant expression; `_NO_VALUE` for any other."""
         match node:
-            case ast.Constant(value=bool() | int() | float() | str() | None):
+            case ast.Constant(value=str() as text):
+                return text if len(text) <= _MAX_LENGTH else _NO_VALUE
+            case ast.Constant(value=bool() | int() | float() | None):
                 return node.value
             case ast.Name(id=name):
                 imported = self.path(node)
@@ -316,8 +320,10 @@ class _Reading:
             case ast.BinOp(left=left, op=op, right=right):
                 return _computed(_BINARY.get(type(op)), [self.value(left), self.value(right)])
             case ast.Tuple(elts=parts):
-                values = [self.value(part) for part in parts]
-                return _NO_VALUE if any(value is _NO_VALUE for value in values) else tuple(values)
+                values = [self.value(part) for part in parts[:_MAX_LENGTH]]
+                # Tuples of tuples of tuples can be short to write and endless to write out.
+                plain = not any(value is _NO_VALUE or isinstance(value, tuple) for value in values)
+                return tuple(values) if plain and len(values) == len(parts) else _NO_VALUE
             case ast.Call(func=func, args=args, keywords=[]):
                 return self._called(func, args)
         return _NO_VALUE
