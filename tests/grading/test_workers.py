@@ -107,12 +107,12 @@ def answer():
     while time.process_time() < 2: pass
     return 4
 """
-_LIMITS = Limits(cpu_s=5, wall_s=15.0, kill_s=60.0, open_s=60.0, start_s=120.0)
 
 
-def _start_slot() -> int:
+def _start_slot(wall_s: float = 10.0) -> int:
     global _slot
-    _slot = Slot(runner.site(), _LIMITS, index=runner.slot_index)
+    limits = Limits(cpu_s=5, wall_s=wall_s, kill_s=60.0, open_s=60.0, start_s=120.0)
+    _slot = Slot(runner.site(), limits, index=runner.slot_index)
     _slot.start()
     return os.getpid()
 
@@ -125,7 +125,8 @@ def _judged(answer: str) -> str:
 
 def test_a_slow_answer_passes_beside_one_that_fills_the_machine():
     with workers.worker(0, 2) as one, workers.worker(1, 2) as other:
-        attacker, _ = (worker.submit(_start_slot).result() for worker in (one, other))
+        attacker = one.submit(_start_slot, 40.0).result()
+        other.submit(_start_slot).result()
         attack = one.submit(_judged, BUSY)
         until_s = time.monotonic() + 60
         while len(descendants(attacker)) < 40 and not attack.done():
