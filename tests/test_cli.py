@@ -1,3 +1,6 @@
+import os
+import tempfile
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -11,6 +14,16 @@ def test_doctor_reports_versions_and_device(capsys):
     assert "numpy" in printed
     assert "What runs here" in printed
     assert "sandbox for grading" in printed
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root writes to /usr")
+def test_doctor_says_that_student_code_could_read_the_course_here(monkeypatch, capsys):
+    with tempfile.TemporaryDirectory(dir="/usr/local/src") as folder:
+        Path(folder, "labs").mkdir()
+        monkeypatch.chdir(folder)
+        assert cli.main(["doctor"]) == 0
+        assert f"{folder} lies in /usr" in capsys.readouterr().out
+        monkeypatch.chdir("/")
 
 
 @pytest.mark.parametrize(

@@ -117,7 +117,7 @@ def grade_class(root: Path, tree: CourseTree, name: str, options: Options, conso
                 hand_in(path, source, tree)
             collected = collect(source, tree, name, options.roster, policy=options.policy)
             students = _students(collected, source or tree.root / "submitted", name, options.student)
-            work = open_work(tree, name, students, collected, options.unsafe_no_sandbox)
+            work = open_work(tree, name, students, collected, options.unsafe_no_sandbox, (root, source or root))
             changes = _judge_and_enter(tree, work, collected, options, console) if work.states else []
             graded = {file.stem for file in tree.record(name, "any").parent.glob("*.json")}
             samples = {file.stem for file in (path.parent / "class").glob("*")} - set(students)

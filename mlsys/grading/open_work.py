@@ -1,6 +1,8 @@
 """What a grading run has to do: which submissions are open, and whether their code can be shut in."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from mlsys.course.digest import digest, package_digest
 from mlsys.course.lab import Lab
@@ -29,11 +31,27 @@ class Work:
     attempt_state: str
 
 
-def open_work(tree: CourseTree, name: str, students: list[str], collected: Collected, unsafe_no_sandbox: bool) -> Work:
+def open_work(
+    tree: CourseTree,
+    name: str,
+    students: list[str],
+    collected: Collected,
+    unsafe_no_sandbox: bool,
+    private: Sequence[Path] = (),
+) -> Work:
     """Find out what is open: new, changed, graded without the sandbox, or waiting for a GPU that is here now.
 
+    Args:
+        tree: the course; students must not read it.
+        name: the lab.
+        students: who handed in.
+        collected: what they handed in.
+        unsafe_no_sandbox: go on without the sandbox where it cannot run.
+        private: what else students must not read.
+
     Raises:
-        SandboxError: student code cannot be shut in on this machine, and `unsafe_no_sandbox` is not set.
+        SandboxError: student code cannot be shut in on this machine, and `unsafe_no_sandbox` is not set; or the sandbox
+            would show the tree or something private.
     """
     versions = sorted((tree.root / "versions" / name).glob("*.ipynb"))
     course = digest(package_digest(), tree.secret(), *(path.read_bytes() for path in versions))
@@ -57,7 +75,7 @@ def open_work(tree: CourseTree, name: str, students: list[str], collected: Colle
     # Before the first submission: neither a missing package nor a missing sandbox is a student's fault.
     to_judge = [student for student in doubtful if student not in collected.refused]
     kind = runner.check_device(device) if to_judge else ""
-    sandboxed = not to_judge or _sandbox_holds(unsafe_no_sandbox)
+    sandboxed = not to_judge or _sandbox_holds(unsafe_no_sandbox, (tree.root, *private))
     open_ones = [student for student in doubtful if sandboxed or not is_done(student)]
     open_states = {student: states[student] for student in open_ones}
     attempt_state = digest(course, kind, str(sandboxed))
@@ -69,17 +87,22 @@ def _state(course: str, collected: Collected, student: str) -> str:
     return digest(course, collected.refused.get(student, ""), *attempts)
 
 
-def _sandbox_holds(unsafe_no_sandbox: bool) -> bool:
+def _sandbox_holds(unsafe_no_sandbox: bool, private: Sequence[Path]) -> bool:
     """Whether student code can be shut in on this machine.
 
     Raises:
-        SandboxError: it cannot, and nobody has said to go on without.
+        SandboxError: it cannot, and nobody has said to go on without; or it could see what is private.
     """
+    found = check_sandbox(runner.site(), private)
+    if not found:
+        return True
     fault = check_sandbox(runner.site())
-    if fault and not unsafe_no_sandbox:
+    if not fault:
+        raise SandboxError(f"{found}\nNothing was graded. `mlsys doctor` looks again")
+    if not unsafe_no_sandbox:
         raise SandboxError(
             f"the sandbox cannot run here, and without it students' code could read and change what you can: {fault}\n"
             "Nothing was graded. Mend it (`mlsys doctor` looks again), grade on another machine, or, where nothing is "
             "at stake, add --unsafe-no-sandbox"
         )
-    return not fault
+    return False

@@ -7,7 +7,9 @@ Every worker is a process of its own and judges one submission at a time, so tha
 lost with a worker or a sandbox is tried once more at the end, with nothing beside it: only the questions concerned.
 """
 
+import math
 import signal
+import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -21,12 +23,16 @@ from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError
 from mlsys.grading.reader import Refused, read_submission
 from mlsys.grading.records import QuestionRecord
+from mlsys.grading.runner import COMPILING, LIMITS, check_device
 from mlsys.grading.runs import terms
-from mlsys.grading.submission import canonical_notebook
+from mlsys.grading.submission import canonical_notebook, released_lab
 from mlsys.grading.workers import worker
 
 MOST_S = 1800
-"""Seconds after which a worker that still judges one submission is given up: questions have limits, this has none."""
+"""Seconds after which the judging of a lab's own answers is given up."""
+
+_SLACK = 2
+"""Judging a submission may take this many times as long as its questions may run: reading and tests take time too."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +69,10 @@ def judge_all(
     """Judge submissions in `workers` processes, and yield each as it is done.
 
     A submission whose worker dies or fails is tried once more, alone, and so are questions whose process was lost. A
-    submission that fails its worker twice is refused with that reason; a question lost twice counts as crashed.
+    submission that fails its worker twice is refused with that reason, and so is one whose judging takes too long; a
+    question lost twice counts as crashed.
     """
-    arguments = (str(tree.root.resolve()), lab, device, cpu_limit_s)
+    arguments = (str(tree.root.resolve()), lab, device, cpu_limit_s, time_limit_s(tree, lab, device, cpu_limit_s))
     first: dict[str, Judged] = {}
     again: list[_Task] = []
     for task, judged in _in_workers([_Task(student) for student in students], workers, arguments):
@@ -86,42 +93,65 @@ def judge_all(
             yield judged
 
 
+def time_limit_s(tree: CourseTree, lab: str, device: str, cpu_limit_s: int) -> int:
+    """Seconds after which a worker that still judges one submission is given up: twice what its questions may take."""
+    if not tree.source(lab).is_file():
+        return MOST_S
+    factor = cpu_limit_s / LIMITS.cpu_s * (COMPILING if check_device(device) == "gpu" else 1)
+    return math.ceil(_SLACK * len(released_lab(tree, lab).questions) * factor * LIMITS.wall_s)
+
+
 def _in_workers(
-    tasks: Sequence[_Task], workers: int, arguments: tuple[str, str, str, int]
+    tasks: Sequence[_Task], workers: int, arguments: tuple[str, str, str, int, int]
 ) -> Iterator[tuple[_Task, Judged | None]]:
     """Every task with what its worker found, or None if that died or failed."""
+    limit_s = arguments[-1]
+    workers = min(workers, len(tasks))
     waiting = deque(tasks)
     with ExitStack() as stack:
         processes: dict[int, ProcessPoolExecutor] = {}
-        running: dict[Future[Judged], tuple[int, _Task]] = {}
+        running: dict[Future[Judged], tuple[int, _Task, float]] = {}
 
         def give_next_task(index: int) -> None:
             if not waiting:
                 return
             if index not in processes:
-                processes[index] = stack.enter_context(worker(index))
+                processes[index] = stack.enter_context(worker(index, workers))
             task = waiting.popleft()
-            running[processes[index].submit(_judge_one, task.student, task.only, *arguments)] = index, task
+            future = processes[index].submit(_judge_one, task.student, task.only, *arguments)
+            running[future] = index, task, time.monotonic()
 
-        for index in range(min(workers, len(tasks))):
+        for index in range(workers):
             give_next_task(index)
         while running:
             done, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
-                index, task = running.pop(future)
+                index, task, started_s = running.pop(future)
                 error = future.exception()
                 if isinstance(error, UserError):
                     raise error  # a missing package or sandbox, which no submission can help
                 if isinstance(error, BrokenProcessPool):
                     del processes[index]  # the next task starts another
                 give_next_task(index)
-                yield task, None if error else future.result()
+                if isinstance(error, BrokenProcessPool) and time.monotonic() - started_s >= limit_s:
+                    yield task, Judged(task.student, "", refused=_took_too_long(limit_s))
+                else:
+                    yield task, None if error else future.result()
 
 
-def _judge_one(student: str, only: tuple[str, ...], root: str, lab: str, device: str, cpu_limit_s: int) -> Judged:
+def _took_too_long(limit_s: int) -> str:
+    return (
+        f"judging it took longer than {limit_s} s, {_SLACK} times what all its questions may take, and was given up; "
+        "look at it by hand"
+    )
+
+
+def _judge_one(
+    student: str, only: tuple[str, ...], root: str, lab: str, device: str, cpu_limit_s: int, limit_s: int
+) -> Judged:
     from mlsys.grading.questions import judge_questions
 
-    signal.alarm(MOST_S)  # the next submission sets it anew
+    signal.alarm(limit_s)  # ends this process; the next submission sets it anew
     tree = CourseTree(Path(root))
     path = tree.submitted(lab, student)
     submission = digest(path.read_bytes()) if path.is_file() else ""

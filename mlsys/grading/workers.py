@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Collection
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import forkserver
 
@@ -21,15 +22,36 @@ def warm_up() -> None:
     forkserver.ensure_running()
 
 
-def worker(index: int) -> ProcessPoolExecutor:
-    """One worker, as a pool of one; workers that judge side by side must differ in `index`."""
+def worker(index: int, side_by_side: int = 1) -> ProcessPoolExecutor:
+    """One worker, as a pool of one.
+
+    Args:
+        index: of this worker, from 0; workers that judge side by side must differ in it.
+        side_by_side: how many workers share the machine; each keeps to cores of its own.
+    """
     warm_up()
-    return ProcessPoolExecutor(1, mp_context=_context, initializer=_begin, initargs=(index, dict(os.environ)))
+    arguments = index, side_by_side, dict(os.environ)
+    return ProcessPoolExecutor(1, mp_context=_context, initializer=_begin, initargs=arguments)
 
 
-def _begin(index: int, environment: dict[str, str]) -> None:
+def share_of_cores(index: int, side_by_side: int, cores: Collection[int]) -> set[int]:
+    """The cores of one worker: no other has them, unless there are more workers than cores.
+
+    >>> share_of_cores(1, 3, range(8))
+    {1, 4, 7}
+    >>> share_of_cores(5, 6, range(4))
+    {1}
+    """
+    ordered = sorted(cores)
+    return set(ordered[index % len(ordered) :: max(side_by_side, 1)])
+
+
+def _begin(index: int, side_by_side: int, environment: dict[str, str]) -> None:
     # Ctrl-C reaches workers too; the run says what there is to say, and here it would end in a traceback.
     signal.signal(signal.SIGINT, lambda *_: sys.exit(130))
+    # What this process starts inherits its cores, and student code cannot leave them: however many processes it runs, a
+    # neighbour's code keeps its time.
+    os.sched_setaffinity(0, share_of_cores(index, side_by_side, os.sched_getaffinity(0)))
     import torch
 
     from mlsys.grading import runner

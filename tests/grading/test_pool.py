@@ -1,12 +1,13 @@
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
 
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError
-from mlsys.grading.pool import Judged, judge_all
+from mlsys.grading.pool import Judged, judge_all, time_limit_s
 from mlsys.grading.records import QuestionRecord
 
 STUDENTS = ["ann", "bob", "cid", "dan", "eve"]
@@ -54,6 +55,29 @@ def test_a_worker_that_dies_costs_nobody_else_a_second_try(monkeypatch, tmp_path
     assert sorted(one.student for one in found) == STUDENTS
     assert [one.student for one in found if one.refused] == ["bob"]
     assert {path.name: len(path.read_text()) for path in tmp_path.iterdir()} == dict.fromkeys(STUDENTS, 1) | {"bob": 2}
+
+
+def judge_bob_for_ever(student, only, root, lab, device, cpu_limit_s, limit_s):
+    with (Path(root) / student).open("a") as tries:
+        tries.write("x")
+    signal.alarm(limit_s)
+    if student == "bob":
+        time.sleep(600)
+    return Judged(student, "judged")
+
+
+def test_a_submission_whose_judging_takes_too_long_is_given_up_at_once(monkeypatch, tmp_path):
+    monkeypatch.setattr("mlsys.grading.pool._judge_one", judge_bob_for_ever)
+    monkeypatch.setattr("mlsys.grading.pool.time_limit_s", lambda *_: 2)
+    found = list(judge_all(CourseTree(tmp_path), "lab", STUDENTS, workers=2, device="cpu", cpu_limit_s=1))
+    assert {one.student: one.refused != "" for one in found} == {name: name == "bob" for name in STUDENTS}
+    assert any("longer than 2 s" in one.refused for one in found)
+    assert {path.name: len(path.read_text()) for path in tmp_path.iterdir()} == dict.fromkeys(STUDENTS, 1)
+
+
+def test_judging_may_take_twice_as_long_as_the_questions_of_the_lab(adding):
+    assert time_limit_s(adding[1], "adding", "cpu", 10) == 2 * 5 * 40
+    assert time_limit_s(adding[1], "adding", "cpu", 1) == 2 * 5 * 4
 
 
 def lose_bs_process(student, only, root, *_):

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -81,3 +82,26 @@ def test_grading_stops_without_a_sandbox_and_goes_on_only_when_told(
     assert "without the sandbox" not in tree.feedback("adding", "right").read_text()
     again = grade("--unsafe-no-sandbox", within=())
     assert "(0 graded now, 3 unchanged)" in again.stdout
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root writes to /usr")
+@pytest.mark.parametrize(
+    ("exposed", "words"), [("repository", ()), ("tree", ()), ("in", ()), ("tree", ("--unsafe-no-sandbox",))]
+)
+def test_nothing_is_graded_where_the_sandbox_would_show_the_course(
+    adding: tuple[Path, CourseTree, Path], tmp_path: Path, exposed: str, words: tuple[str, ...]
+) -> None:
+    with tempfile.TemporaryDirectory(dir="/usr/local/src") as folder:
+        places = {name: Path(folder if name == exposed else tmp_path) / name for name in ("repository", "tree", "in")}
+        shutil.copytree(adding[0], places["repository"], ignore=shutil.ignore_patterns("_build"))
+        shutil.copytree(adding[1].root, places["tree"])
+        places["in"].mkdir()
+        shutil.copy(adding[2] / "right.ipynb", places["in"])
+        command = [sys.executable, "-m", "mlsys.cli", "grade", "adding", "--workers", "1", *words]
+        command += ["--course", str(places["tree"]), "--submissions", str(places["in"])]
+        done = subprocess.run(command, cwd=places["repository"], capture_output=True, text=True, timeout=600)
+        assert not list((places["tree"] / "records").rglob("*.json"))
+    assert done.returncode == 2
+    assert f"{folder}" in done.stderr.replace("\n", "")
+    assert "lies in /usr" in done.stderr.replace("\n", " ")
+    assert "Nothing was graded" in done.stderr

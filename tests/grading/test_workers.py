@@ -10,9 +10,13 @@ from pathlib import Path
 
 import pytest
 from alive import alive, wait_for_end
+from judging import SETUP, program
 
 from mlsys.grading import runner, workers
+from mlsys.grading.judge import judge
 from mlsys.grading.slot.limits import Limits
+from mlsys.grading.slot.slot import Slot
+from mlsys.grading.slot.usage import descendants
 
 RUN = """
 import os, time
@@ -86,3 +90,76 @@ def test_ctrl_c_ends_an_idle_worker_without_a_traceback(tmp_path):
             time.sleep(0.02)
         run.kill()
         assert "Traceback" not in run.communicate()[1]
+
+
+BUSY = """
+import os, time
+def answer():
+    for _ in range(48):
+        if os.fork() == 0:
+            os.setsid()
+            while True: pass
+    time.sleep(100)
+"""
+SLOW = """
+import time
+def answer():
+    while time.process_time() < 2: pass
+    return 4
+"""
+
+
+def _start_slot(wall_s: float = 10.0) -> int:
+    global _slot
+    limits = Limits(cpu_s=5, wall_s=wall_s, kill_s=60.0, open_s=60.0, start_s=120.0)
+    _slot = Slot(runner.site(), limits, index=runner.slot_index)
+    _slot.start()
+    return os.getpid()
+
+
+def _judged(answer: str) -> str:
+    verdict = judge(_slot, program(answer, SETUP), "assert answer() == 4", "tests of q", device="cpu", seed=3)
+    _slot.close()
+    return verdict.name
+
+
+def test_a_slow_answer_passes_beside_one_that_fills_the_machine():
+    with workers.worker(0, 2) as one, workers.worker(1, 2) as other:
+        attacker = one.submit(_start_slot, 40.0).result()
+        other.submit(_start_slot).result()
+        attack = one.submit(_judged, BUSY)
+        until_s = time.monotonic() + 60
+        while len(descendants(attacker)) < 40 and not attack.done():
+            assert time.monotonic() < until_s
+            time.sleep(0.02)
+        assert other.submit(_judged, SLOW).result() == "passed"
+        assert attack.result() == "timed out"
+
+
+def _cores() -> list[set[int]]:
+    _start_slot()
+    found = [os.sched_getaffinity(process) for process in (os.getpid(), *descendants(os.getpid()))]
+    _slot.close()
+    return found
+
+
+def test_a_worker_and_all_that_it_starts_keep_to_cores_of_their_own():
+    here = os.sched_getaffinity(0)
+    if len(here) < 2:
+        pytest.skip("one core")
+    with workers.worker(0, 2) as one, workers.worker(1, 2) as other, workers.worker(2) as alone:
+        of_one, of_other, of_all = (worker.submit(_cores).result() for worker in (one, other, alone))
+    assert all(cores == of_one[0] for cores in of_one)
+    assert of_one[0] | of_other[0] == here
+    assert not of_one[0] & of_other[0]
+    assert of_all[0] == here
+
+
+@pytest.mark.parametrize("count", [1, 2, 4, 7])
+@pytest.mark.parametrize("side_by_side", [1, 2, 3, 5, 8, 19])
+def test_cores_are_shared_out_evenly(count, side_by_side):
+    shares = [workers.share_of_cores(index, side_by_side, range(10, 10 + count)) for index in range(side_by_side)]
+    assert set().union(*shares) == set(range(10, 10 + count))
+    assert max(map(len, shares)) - min(map(len, shares)) <= 1
+    used = [sum(core in share for share in shares) for core in range(10, 10 + count)]
+    assert max(used) - min(used) <= 1

@@ -15,6 +15,7 @@ import struct
 import sys
 import traceback
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NoReturn, cast
 
 from mlsys.grading.slot import linux
@@ -25,6 +26,8 @@ from mlsys.grading.slot.sandbox import SCRATCH
 from mlsys.grading.slot.seccomp import install_filter
 
 STATUS = struct.Struct("i")
+_FIRST_TO_BE_KILLED = "1000"
+"""What a process writes for the kernel to choose it when the machine has no memory left."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,7 @@ def run_first_process(setup: Setup, descriptors: Descriptors) -> NoReturn:
     try:
         os.setsid()  # else kill(0) from inside would reach the warm parent's process group
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, it would lose the CPU time of those it waits for
         if setup.limits.sandboxed:
             linux.mount("proc", "/proc")
             size, files = setup.limits.scratch_bytes, setup.limits.scratch_files
@@ -59,6 +63,7 @@ def run_first_process(setup: Setup, descriptors: Descriptors) -> NoReturn:
             os.chdir(SCRATCH)
         else:
             linux.die_with_parent()
+            linux.adopt_orphans()
             linux.forbid_new_privileges()
             os.chdir(os.environ["TMPDIR"])
         linux.drop_capabilities()
@@ -87,6 +92,8 @@ def run_student_process(setup: Setup, descriptors: Descriptors) -> NoReturn:
         linux.set_readable_by_others(True)  # or its own /proc/self would be closed to it
         connection, arena = take_descriptors(descriptors)
         set_limits(setup.limits)
+        with contextlib.suppress(OSError):  # without a sandbox, /proc may be read-only
+            Path("/proc/self/oom_score_adj").write_text(_FIRST_TO_BE_KILLED)
         module, _, function = setup.entry.partition(":")
         serve = getattr(importlib.import_module(module), function)
         channel = Channel(socket.socket(fileno=connection), Arena(arena, setup.limits.arena_bytes), setup.limits)
@@ -129,6 +136,8 @@ def set_limits(limits: Limits) -> None:
         (resource.RLIMIT_NPROC, limits.processes, limits.processes),
         (resource.RLIMIT_CORE, 0, 0),
         (resource.RLIMIT_MSGQUEUE, 0, 0),
+        (resource.RLIMIT_MEMLOCK, limits.locked_bytes, limits.locked_bytes),
+        (resource.RLIMIT_SIGPENDING, limits.signals, limits.signals),
     ):
         resource.setrlimit(which, (soft, hard))
 

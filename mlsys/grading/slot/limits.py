@@ -11,11 +11,16 @@ class Limits:
 
     Attributes:
         wall_s: the whole question, kept by the judge: twice the CPU time, as slots share cores.
-        cpu_s: each process, kept by the kernel; an honest question takes a few seconds in Triton's interpreter.
+        cpu_s: all processes together, the ended ones too; the watchdog kills above it, and the kernel keeps it for each
+            process. An honest question takes a few seconds in Triton's interpreter.
         data_bytes: private memory of each process; above it Python raises MemoryError. Torch takes 0.2 GB.
         memory_bytes: memory of all processes together; the watchdog kills above it.
+        machine_bytes: memory that the machine must still have for programs; below it, a question ends beside which it
+            has lost more than `memory_bytes` that nobody accounts for.
         processes: threads count too; three are the sandbox's own.
         open_files: a Python that has loaded torch keeps fewer than 10 open.
+        locked_bytes: memory that cannot be swapped out; CUDA's pinned memory is not counted here.
+        signals: signals that wait, and timers, each of which takes kernel memory.
         scratch_bytes: the only writable folder; Triton's cache of one question takes under 1 MB.
         scratch_files: files and folders in it.
         output_bytes: stdout and stderr together; what follows is dropped. It is the size of a pipe: a power of two from
@@ -30,15 +35,18 @@ class Limits:
         kill_s: from a kill to the report of its end; after it the whole slot is killed.
         sandboxed: False gives up bubblewrap, namespaces and the file system of their own, as `mlsys grade
             --unsafe-no-sandbox` asks; the other limits and the system-call filter stay.
-        watch_s: from one look of the memory watchdog to the next; in it two cores fill about 0.1 GB.
+        watch_s: from one look of the watchdog to the next; in it two cores fill about 0.1 GB.
     """
 
     wall_s: float = 120.0
     cpu_s: int = 60
     data_bytes: int = 2 * GIB
     memory_bytes: int = 3 * GIB
+    machine_bytes: int = GIB // 2
     processes: int = 64
     open_files: int = 64
+    locked_bytes: int = 64 * KIB
+    signals: int = 1024
     scratch_bytes: int = 64 * MIB
     scratch_files: int = 4096
     output_bytes: int = 64 * KIB

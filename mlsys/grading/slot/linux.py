@@ -9,7 +9,7 @@ from mlsys.grading.slot.seccomp import system_call_number
 
 NEW_MOUNTS, NEW_IPC, NEW_PIDS = 0x00020000, 0x08000000, 0x20000000
 _NO_SUID, _NO_DEVICES, _NO_EXEC = 2, 4, 8
-_SET_DEATH_SIGNAL, _SET_DUMPABLE, _SET_NO_NEW_PRIVILEGES = 1, 4, 38
+_SET_DEATH_SIGNAL, _SET_DUMPABLE, _SET_CHILD_SUBREAPER, _SET_NO_NEW_PRIVILEGES = 1, 4, 36, 38
 _COLLAPSE, _HUGE_PAGE = 25, 2 << 20
 _CAPABILITY_VERSION_3 = 0x20080522
 
@@ -59,6 +59,11 @@ def drop_capabilities() -> None:
 def die_with_parent() -> None:
     """Have the kernel kill this process when the one that started it ends."""
     _check(_libc.prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0), "prctl")
+
+
+def adopt_orphans() -> None:
+    """Become the parent of all descendants whose own parent ends, as the first process of a PID namespace is."""
+    _check(_libc.prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl")
 
 
 def forbid_new_privileges() -> None:

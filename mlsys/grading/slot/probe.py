@@ -12,10 +12,11 @@ _STATUS = {"CapPrm": "0000000000000000", "CapEff": "0000000000000000", "NoNewPri
 
 
 def serve(channel: Channel) -> None:
-    """Answer every request with what is wrong: sentences, none if the sandbox holds."""
+    """Answer every request with what is wrong: sentences, none if the sandbox holds; `private` should not be seen."""
     while True:
-        channel.receive()
-        channel.reply({"found": look_around()})
+        header, _ = channel.receive()
+        seen = [str(path) for path in header["private"] if can_be_seen(Path(path))]
+        channel.reply({"found": look_around(), "seen": seen})
 
 
 def look_around() -> list[str]:
@@ -38,9 +39,21 @@ def look_around() -> list[str]:
     return found
 
 
+def can_be_seen(path: Path) -> bool:
+    """Whether anything of a path can be seen, besides the way to Python's own folders."""
+    try:
+        return path in _python_folders() or bool(strangers(path))
+    except PermissionError:
+        return False
+
+
+def _python_folders() -> set[Path]:
+    return {Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parent.parent}
+
+
 def strangers(path: Path) -> list[Path]:
     """What can be seen of a path that should be hidden, besides the way to Python's own folders."""
-    python = {Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parent.parent}
+    python = _python_folders()
     if path in python or not path.exists():
         return []
     if not any(path in folder.parents for folder in python):

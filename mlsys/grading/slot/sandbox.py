@@ -17,6 +17,7 @@ SCRATCH = "/scratch"
 # containers with 65536 users have.
 FIRST_SLOT_UID = 60720
 
+_SYSTEM_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64")
 _APPARMOR_SWITCH = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
 _GPU_DEVICES = ("/dev/nvidia[0-9]*", "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-caps")
 _GPU_FILES = ("/etc/ld.so.cache", "/etc/alternatives")  # to find libcuda and the C compiler that Triton calls
@@ -115,6 +116,16 @@ def python_folders() -> list[Path]:
     ]
 
 
+def shown_folders() -> list[Path]:
+    """All that a sandbox shows of this machine's files, besides the site.
+
+    Raises:
+        SandboxError: Python's folder holds more than Python.
+    """
+    system = (Path("/", name) for name in _SYSTEM_FOLDERS)
+    return [Path("/usr"), *filter(Path.exists, system), *python_folders(), *map(Path, _GPU_FILES)]
+
+
 def explain(complaint: str) -> str:
     """What bubblewrap said, and what to do about it where that is known."""
     text = complaint.strip() or "it ended without a word"
@@ -139,7 +150,7 @@ def _program(name: str, package: str) -> str:
 def _file_flags(files: dict[Path, Path]) -> list[str]:
     """Show /usr and `files` (outside to inside), read-only."""
     flags = _bind("--ro-bind", "/usr")
-    for name in ("bin", "sbin", "lib", "lib32", "lib64"):
+    for name in _SYSTEM_FOLDERS:
         path = Path("/", name)
         if path.is_symlink():
             flags += ["--symlink", str(path.readlink()), str(path)]

@@ -9,16 +9,21 @@ import ctypes
 import errno
 import mmap
 import os
+import signal
 import socket
 from ctypes import c_int, c_uint, c_uint32, c_uint64, c_void_p
 from typing import Any
 
 _ALLOW = 0x7FFF0000
 _FAIL_WITH = 0x00050000
-_NOT_EQUAL, _MASKED_EQUAL = 1, 7
+_NOT_EQUAL, _EQUAL, _MASKED_EQUAL = 1, 4, 7
 _UNKNOWN_NAME = -1
 _NEW_NAMESPACES = (0x00020000, 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000)
 _TYPE_INTO_TERMINAL = (0x5412, 0x541C)
+# Pipes of another size, leases and notices of changes, each of them kernel memory; then locks on parts of a file,
+# which a process may have in any number. CUDA may lock files.
+_FCNTL_SETS = (1024, 1026, 1031)
+_FCNTL_LOCKS = (6, 7, 37, 38)
 
 # fmt: off
 DENIED = (
@@ -33,7 +38,10 @@ DENIED = (
     "add_key", "request_key", "fanotify_init", "personality",
     # memory that no limit counts
     "memfd_create", "memfd_secret", "shmget", "shmat", "shmctl", "semget", "msgget", "mq_open",
-    "inotify_init", "inotify_init1",
+    "inotify_init", "inotify_init1", "vmsplice", "splice", "tee", "io_setup", "mlock", "mlock2", "mlockall",
+    # CPU time beyond a question's own share
+    "sched_setaffinity", "sched_setscheduler", "sched_setparam", "sched_setattr", "setpriority", "ioprio_set", "sync",
+    "syncfs",
     # the machine
     "mbind", "set_mempolicy", "migrate_pages", "move_pages", "quotactl", "acct", "vhangup", "init_module",
     "finit_module", "delete_module", "kexec_load", "reboot", "swapon", "swapoff", "syslog", "sethostname",
@@ -82,6 +90,11 @@ def build_filter(gpu: bool) -> bytes:
         deny("clone3", error=errno.ENOSYS)  # its flags are out of a filter's sight; the C library goes back to clone
         for request in _TYPE_INTO_TERMINAL:
             deny("ioctl", _Condition(1, _MASKED_EQUAL, 0xFFFFFFFF, request))
+        for command in _FCNTL_SETS if gpu else (*_FCNTL_SETS, *_FCNTL_LOCKS):
+            deny("fcntl", _Condition(1, _MASKED_EQUAL, 0xFFFFFFFF, command))
+        # A process that ignores this signal has children that nobody waits for, whose CPU time is in no sum. It is told
+        # that it does; else programs that set all signals would fail.
+        deny("rt_sigaction", _Condition(0, _EQUAL, signal.SIGCHLD, 0), _Condition(1, _NOT_EQUAL, 0, 0), error=0)
         deny("prlimit64", _Condition(0, _NOT_EQUAL, 0, 0))
         # RLIMIT_DATA does not count shared memory. CUDA needs some (37 MB with the driver 580, else "out of memory" at
         # its start): there the watchdog alone sees it.

@@ -78,7 +78,10 @@ class Slot:
         else:
             python += [_BOOT.format(str(site)), *arguments]
             self._scratch = tempfile.TemporaryDirectory(prefix="mlsys-unsafe-", ignore_cleanup_errors=True)
-            scratch = Path(self._scratch.name)
+            # One level down: who owns a folder in /tmp could give it another name, and then no question could start.
+            Path(self._scratch.name).chmod(0o755)
+            scratch = Path(self._scratch.name) / "scratch"
+            scratch.mkdir(mode=0o700)
             if os.geteuid() == 0:
                 os.chown(scratch, FIRST_SLOT_UID + index, FIRST_SLOT_UID + index)
             self._command = unsandboxed_command(index=index, gpu=gpu, scratch=scratch, command=python)
@@ -162,6 +165,8 @@ class Slot:
         self.stop()
         self._log.close()
         if self._scratch:
+            # Python's own way to remove a tree fails on one that is nested very deep.
+            subprocess.run(["rm", "-rf", self._scratch.name], stderr=subprocess.DEVNULL)
             self._scratch.cleanup()
 
     def __enter__(self) -> Self:

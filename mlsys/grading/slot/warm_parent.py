@@ -1,7 +1,7 @@
 """The process inside the sandbox that has imported torch and Triton and forks once per question.
 
 It runs no student code, and no process of a question can see it. The judge commands it over a socket on standard input:
-it opens and kills questions, watches their memory and reports their ends.
+it opens and kills questions, watches their CPU time and memory, and reports their ends.
 """
 
 import contextlib
@@ -10,37 +10,49 @@ import importlib
 import json
 import os
 import select
-import shutil
 import signal
 import socket
+import subprocess
 import sys
 import time
 import traceback
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from mlsys.grading.slot import linux
-from mlsys.grading.slot.ending import Report
+from mlsys.grading.slot.ending import Limit, Report
 from mlsys.grading.slot.inside import STATUS, Descriptors, Setup, run_first_process
 from mlsys.grading.slot.limits import Limits
 from mlsys.grading.slot.seccomp import build_filter
-from mlsys.grading.slot.usage import Usage, memory_bytes, processes_below, processes_of_session, usage
+from mlsys.grading.slot.usage import (
+    available_bytes,
+    children_of_all,
+    cpu_s,
+    descendants,
+    memory_bytes,
+    peak_rss_bytes,
+    processes_below,
+    waited_for_cpu_s,
+)
 
 _NAMESPACES = linux.NEW_PIDS | linux.NEW_MOUNTS | linux.NEW_IPC
 _COMMAND_BYTES = 64 * 1024
 
 
-@dataclass
+@dataclass(eq=False)
 class Running:
-    """A question that runs: its number, its first process, and where that reports."""
+    """A question that runs: its number, its first process, where that reports, and what the watchdog has seen."""
 
     number: int
     process: int
     handle: int
     status: int
     started_s: float
-    over_memory: bool = False
-    until_kill: Usage = field(default_factory=Usage)
+    available_bytes: int
+    over: Limit | None = None
+    cpu_s: float = 0.0
+    waited_s: float = 0.0
+    peak_rss_bytes: int = 0
 
 
 class WarmParent:
@@ -52,6 +64,8 @@ class WarmParent:
         self._gpu = gpu
         self._filter = build_filter(gpu)
         self._running: dict[int, Running] = {}
+        if not limits.sandboxed:
+            linux.adopt_orphans()
 
     def serve(self) -> None:
         """Follow commands until the judge closes the socket; what still runs then ends with the sandbox."""
@@ -64,7 +78,7 @@ class WarmParent:
                 if question.handle in ready:
                     self._report_end(question)
                 else:
-                    self._watch_memory(question)
+                    self._watch(question)
             if self._judge.fileno() in ready and not self._follow_command():
                 return
 
@@ -102,60 +116,85 @@ class WarmParent:
             connection, arena, output = descriptors
             run_first_process(setup, Descriptors(connection, arena, output, status_end))
         os.close(status_end)
-        self._running[number] = Running(number, process, os.pidfd_open(process), status, time.monotonic())
+        self._running[number] = Running(
+            number, process, os.pidfd_open(process), status, time.monotonic(), available_bytes()
+        )
 
-    def _watch_memory(self, question: Running) -> None:
-        limit_bytes = self._limits.memory_bytes
-        if not question.over_memory and memory_bytes(self._processes(question), limit_bytes) > limit_bytes:
-            question.over_memory = True
-            self._kill(question)
+    def _watch(self, question: Running) -> None:
+        if question.over is None:
+            question.over = self._limit_passed(question)
+            if question.over:
+                self._kill(question)
+
+    def _limit_passed(self, question: Running) -> Limit | None:
+        limits = self._limits
+        processes = processes_below(question.process)
+        question.cpu_s = max(question.cpu_s, cpu_s(question.process, processes))
+        if question.cpu_s >= limits.cpu_s:
+            return "cpu"
+        used_bytes = memory_bytes(processes, limits.memory_bytes)
+        if used_bytes > limits.memory_bytes:
+            return "memory"
+        available = available_bytes()
+        lost_bytes = question.available_bytes - available - used_bytes
+        # Whoever took it: better one question again, alone, than the kernel's choice among all programs here.
+        if available < limits.machine_bytes and lost_bytes > limits.memory_bytes:
+            return "machine"
+        return None
 
     def _kill(self, question: Running) -> None:
-        question.until_kill = usage(self._processes(question))
+        below = {running: processes_below(running.process) for running in self._running.values()}
+        question.cpu_s = max(question.cpu_s, cpu_s(question.process, below[question]))
+        question.peak_rss_bytes = peak_rss_bytes(below[question])
+        # The judge waits for one process of a slot after the other, so what they waited adds up.
+        question.waited_s = sum(map(waited_for_cpu_s, below.values()))
         os.kill(question.process, signal.SIGKILL)
 
-    def _processes(self, question: Running) -> list[Path]:
-        if not self._limits.sandboxed:
-            return processes_of_session(question.process)
-        return processes_below(question.process)
-
     def _report_end(self, question: Running) -> None:
-        if not self._limits.sandboxed:
-            self._end_those_left(question)
         _, _, used = os.wait4(question.process, 0)
-        wall_s = time.monotonic() - question.started_s
+        del self._running[question.number]
+        if not self._limits.sandboxed:
+            self._end_those_left()
         status = os.read(question.status, STATUS.size)
         os.close(question.status)
         os.close(question.handle)
-        del self._running[question.number]
         report = Report(
             wait_status=STATUS.unpack(status)[0] if status else None,
-            over_memory=question.over_memory,
-            cpu_s=used.ru_utime + used.ru_stime + question.until_kill.cpu_s,
-            wall_s=wall_s,
-            peak_rss_bytes=max(used.ru_maxrss * 1024, question.until_kill.peak_rss_bytes),
+            over=question.over,
+            cpu_s=max(used.ru_utime + used.ru_stime, question.cpu_s),
+            waited_s=question.waited_s,
+            wall_s=time.monotonic() - question.started_s,
+            peak_rss_bytes=max(used.ru_maxrss * 1024, question.peak_rss_bytes),
         )
         self._tell({"ended": question.number, "report": asdict(report)})
 
-    def _end_those_left(self, question: Running) -> None:
-        """Without a namespace whose end takes them along: kill until none runs, as one may fork before its kill."""
+    def _end_those_left(self) -> None:
+        """Without a namespace whose end takes them along: kill until none runs, as one may fork before its kill.
+
+        They have become our children, like whatever else loses its parent here.
+        """
         until_s = time.monotonic() + self._limits.kill_s
-        while (left := self._processes(question)) and time.monotonic() < until_s:
-            for path in left:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(int(path.name), signal.SIGKILL)
+        while (left := self._orphans()) and time.monotonic() < until_s:
+            for orphan in left:
+                for process in (orphan, *descendants(orphan)):
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(process, signal.SIGKILL)
+                os.waitpid(orphan, os.WNOHANG)
             time.sleep(0.001)
+
+    def _orphans(self) -> set[int]:
+        return {*children_of_all().get(os.getpid(), [])} - {running.process for running in self._running.values()}
 
     def _tell(self, message: dict[str, object]) -> None:
         self._judge.send(json.dumps(message).encode())
 
 
 def _empty_folder(folder: Path) -> None:
-    for path in folder.iterdir():
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink()
+    """Remove what is in it as far as possible; folders may be nested deeper than Python's own functions can follow."""
+    folder.chmod(0o700)
+    subprocess.run(
+        ["find", str(folder), "-mindepth", "1", "-delete"], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
 
 
 def main() -> None:

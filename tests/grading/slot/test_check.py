@@ -1,10 +1,14 @@
+import os
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 
 from mlsys.grading.slot import sandbox
-from mlsys.grading.slot.probe import look_around
+from mlsys.grading.slot.probe import can_be_seen, look_around
+from mlsys.grading.slot.shown import exposed
 from mlsys.sandbox_check import check_sandbox
 
 
@@ -45,3 +49,58 @@ def test_the_check_needs_no_torch():
     code += "from mlsys.sandbox_check import check_sandbox\n"
     done = subprocess.run([sys.executable, "-c", code + "print(check_sandbox())"], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "\n"), done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root writes to /usr")
+@pytest.mark.parametrize("name", ["itself", "a link to it", "a file in it"])
+def test_a_course_in_a_folder_that_the_sandbox_shows_is_named(tmp_path, name):
+    with tempfile.TemporaryDirectory(dir="/usr/local/src") as folder:
+        Path(folder, "gradebook.db").write_text("marks")
+        link = tmp_path / "link"
+        link.symlink_to(folder)
+        private = {"itself": Path(folder), "a link to it": link, "a file in it": link / "gradebook.db"}[name]
+        found = check_sandbox(private=[tmp_path, private])
+    assert f"{private} lies in /usr" in found
+    assert f"move {private} out of /usr" in found
+
+
+def test_a_course_in_the_virtual_environment_is_named_and_one_around_it_is_not(monkeypatch, tmp_path):
+    monkeypatch.setattr(sandbox.sys, "prefix", str(tmp_path / "repository" / ".venv"))
+    inside = tmp_path / "repository" / ".venv" / "course"
+    inside.mkdir(parents=True)
+    assert exposed([tmp_path / "repository", tmp_path / "repository" / "labs"]) == ""
+    assert f"{inside} lies in {tmp_path}/repository/.venv" in exposed([tmp_path / "repository", inside])
+    assert "move" in exposed([tmp_path / "repository" / ".venv"])
+
+
+def test_the_repository_around_this_virtual_environment_is_not_seen():
+    assert check_sandbox(private=[Path(sys.prefix).parent, Path(__file__).parents[3]]) == ""
+
+
+MOUNTED = """
+import subprocess, sys
+from pathlib import Path
+from mlsys.grading.slot.shown import exposed
+course, folder = map(Path, sys.argv[1:])
+subprocess.run(["mount", "--bind", course, folder], check=True)
+print(exposed([course / "submitted"]))
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts")
+def test_a_course_that_is_mounted_in_a_shown_folder_too_is_named(tmp_path):
+    (tmp_path / "submitted").mkdir()
+    with tempfile.TemporaryDirectory(dir="/usr/local/src") as folder:
+        command = ["unshare", "--mount", sys.executable, "-c", MOUNTED, str(tmp_path), folder]
+        done = subprocess.run(command, capture_output=True, text=True)
+    if "Operation not permitted" in done.stderr:
+        pytest.skip("nothing can be mounted here")
+    assert f"{tmp_path}/submitted lies in /usr" in done.stdout, done.stderr
+
+
+def test_the_probe_sees_files_by_name(tmp_path):
+    (tmp_path / "gradebook.db").write_text("marks")
+    assert can_be_seen(tmp_path)
+    assert can_be_seen(tmp_path / "gradebook.db")
+    assert not can_be_seen(tmp_path / "none")
+    assert can_be_seen(Path(sys.prefix))

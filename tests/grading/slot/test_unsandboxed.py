@@ -12,6 +12,9 @@ from sending import STUDENT, run
 
 from mlsys.grading.slot import Limits, QuestionOver, Slot
 
+DAEMON = """if os.fork() == 0:
+  os.setsid()
+  if os.fork(): os._exit(0)"""
 LIMITS = Limits(sandboxed=False, cpu_s=2, wall_s=40, memory_bytes=200 * 2**20, arena_bytes=2**20, kill_s=60)
 
 
@@ -56,6 +59,13 @@ def test_what_one_question_writes_is_gone_in_the_next(bare_slot):
     [
         ("while True: pass", "timed out"),
         ("os._exit(3)", "exited"),
+        (
+            f"for _ in range(9):\n {DAEMON}\n  end = time.process_time() + 0.5\n"
+            "  while time.process_time() < end: pass\n"
+            "  os._exit(0)\ntime.sleep(100)",
+            "timed out",
+        ),
+        (f"{DAEMON}\n  held = [b'x' * 2**20 for _ in range(300)]; time.sleep(30)\ntime.sleep(30)", "out of memory"),
         ("held = [b'x' * 2**20 for _ in range(300)]; time.sleep(30)", "out of memory"),
     ],
 )
@@ -64,8 +74,44 @@ def test_limits_still_hold(bare_slot, source, kind):
         with pytest.raises(QuestionOver) as over:
             question.request({"source": source})
         assert over.value.ending.kind == kind
+        assert over.value.ending.wall_s < LIMITS.wall_s
     with bare_slot.open(STUDENT) as question:
         assert run(question, "result = 1 + 1") == 2
+
+
+def test_a_daemon_of_another_session_dies_with_its_question(bare_slot):
+    source = f"""
+{DAEMON}
+  Path("daemon").write_text(str(os.getpid()))
+  time.sleep(100)
+while not Path("daemon").exists() or not Path("daemon").read_text(): time.sleep(0.01)
+result = int(Path("daemon").read_text())
+"""
+    with bare_slot.open(STUDENT) as question:
+        daemon = run(question, source)
+        assert alive(daemon)
+    assert not alive(daemon)
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        "for _ in range(3000):\n os.mkdir('d'); os.chdir('d')",
+        "os.mkdir('closed'); os.mkdir('closed/in'); os.chmod('closed', 0)",
+        "os.chmod('.', 0o500)",
+        "try: os.rename(os.getcwd(), os.getcwd() + '-away')\nexcept OSError: pass",
+    ],
+    ids=["deep", "closed", "read-only", "renamed"],
+)
+def test_files_left_behind_do_not_end_the_slot(bare_slot, left):
+    if "rename" in left and os.geteuid() != 0:
+        pytest.skip("without root, the folder's owner is the judge's own user")
+    with bare_slot.open(STUDENT) as question:
+        run(question, left)
+    starts = bare_slot.starts
+    with bare_slot.open(STUDENT) as question:
+        assert run(question, "result = 1 + 1") == 2
+    assert bare_slot.starts == starts
 
 
 def test_a_process_left_behind_dies_with_its_question(bare_slot):

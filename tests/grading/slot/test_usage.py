@@ -4,12 +4,14 @@ import ctypes
 import mmap
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from mlsys.grading.slot.usage import memory_bytes, processes_below, usage
+from mlsys.grading.slot.usage import cpu_s, memory_bytes, peak_rss_bytes, processes_below, waited_for_cpu_s
 
 MIB = 2**20
 ME = [Path("/proc/self")]
@@ -70,20 +72,81 @@ def test_what_forks_share_is_counted_once_above_the_limit(twins):
 
 
 def test_cpu_time_and_peak_are_those_of_the_process():
-    before = usage(ME).cpu_s
+    before = cpu_s(os.getpid(), [])
     end_s = time.process_time() + 0.1
     while time.process_time() < end_s:
         pass
     del_later = bytearray(os.urandom(1)) * (64 * MIB)
     del del_later
-    after = usage(ME)
-    assert 0.05 < after.cpu_s - before < 1
-    assert after.peak_rss_bytes > 64 * MIB
+    assert 0.05 < cpu_s(os.getpid(), []) - before < 1
+    assert peak_rss_bytes(ME) > 64 * MIB
+
+
+def test_cpu_time_of_a_child_is_counted_once_while_it_runs_and_after_its_end():
+    before = cpu_s(os.getpid(), [])
+    child = os.fork()
+    if child == 0:
+        end_s = time.process_time() + 0.2
+        while time.process_time() < end_s:
+            pass
+        signal.pause()
+    below = [Path(f"/proc/{child}")]
+    until_s = time.monotonic() + 60
+    while cpu_s(child, []) < 0.15 and time.monotonic() < until_s:
+        time.sleep(0.02)
+    assert 0.15 <= cpu_s(os.getpid(), below) - before < 0.4
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    assert 0.15 <= cpu_s(os.getpid(), below) - before < 0.4
+
+
+def test_memory_of_a_process_whose_first_thread_has_ended_is_counted():
+    code = """
+import ctypes, os, threading, time
+held = bytearray(os.urandom(1)) * (64 << 20)
+threading.Thread(target=time.sleep, args=(100,)).start()
+print(flush=True)
+ctypes.CDLL(None).syscall(60 if os.uname().machine == "x86_64" else 93, 0)
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        folder = Path(f"/proc/{process.pid}")
+        until_s = time.monotonic() + 60
+        while "RssAnon" in (folder / "status").read_text() and time.monotonic() < until_s:
+            time.sleep(0.02)
+        assert 64 * MIB < memory_bytes([folder], 1 << 50) < 200 * MIB
+        assert 64 * MIB < memory_bytes([folder], 0) < 200 * MIB
+        process.kill()
+
+
+def test_a_process_that_has_ended_unawaited_holds_no_memory():
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+    assert memory_bytes([Path(f"/proc/{child}")], 0) == 0
+    os.waitpid(child, 0)
+
+
+def test_a_process_that_runs_and_cannot_be_read_is_above_any_limit(tmp_path):
+    (tmp_path / "task" / tmp_path.name).mkdir(parents=True)
+    assert memory_bytes([tmp_path], 1 << 50) > 1 << 50
+
+
+def test_sleeping_is_not_waiting_for_a_cpu():
+    child = os.fork()
+    if child == 0:
+        time.sleep(0.5)
+        signal.pause()
+    time.sleep(0.7)
+    assert waited_for_cpu_s([Path(f"/proc/{child}")]) < 0.4
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
 
 
 def test_a_process_that_has_ended_uses_nothing():
     gone = [Path("/proc/999999999")]
-    assert (memory_bytes(gone, 0), usage(gone).cpu_s) == (0, 0)
+    assert (memory_bytes(gone, 0), cpu_s(999999999, gone), peak_rss_bytes(gone)) == (0, 0, 0)
 
 
 def test_descendants_of_all_generations_are_found_and_no_one_else(twins):
