@@ -120,7 +120,8 @@ def place(
         elif found:
             handed.append(found)
         else:
-            ignored.append(Ignored(file.name, "it is not placed like a submission: its name says no student"))
+            nobody = "it is not placed like a submission: its name says no student"
+            ignored.append(Ignored(file.name, (file.refused if name.endswith("/") else "") or nobody))
     return _timed(handed, silent, lab), ignored
 
 

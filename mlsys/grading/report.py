@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mlsys.grading.attempts import write_atomically
+from mlsys.grading.csv_cells import guarded
 from mlsys.grading.layouts import Ignored
 from mlsys.grading.records import MARKED, REFUSED, WAITING, QuestionRecord, Record
 from mlsys.grading.submissions import Collected
@@ -113,6 +114,20 @@ def arrivals(collected: Collected) -> Text:
     return Text("\n".join(lines))
 
 
+def other_versions(records: Iterable[Record], version: str) -> Text:
+    """Who handed in another version of the lab than the one that is released now."""
+    found: dict[str, list[str]] = {}
+    for record in records:
+        if record.version not in ("", version):
+            found.setdefault(record.version, []).append(record.student)
+    lines = (
+        f"version: {', '.join(map(safe, students))}: handed in version {safe(other)[:40]} of the lab, which is at "
+        f"{version}; graded with the newest tests where they fit"
+        for other, students in sorted(found.items())
+    )
+    return Text("\n".join(lines))
+
+
 def first_line(message: str, width: int = 160) -> str:
     """The first line of a message, cut to `width` characters."""
     line = message.strip().split("\n")[0]
@@ -133,13 +148,12 @@ def to_csv(records: Iterable[Record]) -> str:
 
 
 def safe(text: str) -> str:
-    r"""Text on one line that no spreadsheet takes for a formula and that tells a terminal nothing.
+    r"""Return `text` on one line that no spreadsheet takes for a formula and that tells a terminal nothing.
 
     >>> safe('=HYPERLINK("x")'), safe("fine")
     ('\'=HYPERLINK("x")', 'fine')
     """
-    line = "".join(character if character.isprintable() else "?" for character in " ".join(text.split()))
-    return f"'{line}" if line[:1] in ("=", "+", "-", "@") else line
+    return guarded("".join(character if character.isprintable() else "?" for character in " ".join(text.split())))
 
 
 def write_csv(records: Iterable[Record], path: Path) -> None:
