@@ -120,9 +120,9 @@ def other_versions(records: Iterable[Record], version: str) -> Text:
     for record in records:
         if record.version not in ("", version):
             found.setdefault(record.version, []).append(record.student)
+    now = f"(now {version}); graded with the newest tests where they fit"
     lines = (
-        f"version: {', '.join(map(safe, students))}: handed in version {safe(other)[:40]} of the lab, which is at "
-        f"{version}; graded with the newest tests where they fit"
+        f"version: {', '.join(map(safe, students))}: handed in version {safe(other)[:40]} of the lab {now}"
         for other, students in sorted(found.items())
     )
     return Text("\n".join(lines))
