@@ -134,7 +134,7 @@ def grade_class(root: Path, tree: CourseTree, name: str, options: Options, conso
 def _students(collected: Collected, source: Path, lab: str, only: str) -> list[str]:
     students = collected.students
     if not students:
-        others = "".join(f"\n  {safe(note.name)}: {note.reason}" for note in collected.ignored[:10])
+        others = "".join(f"\n  {safe(note.name)}: {safe(note.reason)}" for note in collected.ignored[:10])
         raise UserError(f"{source} holds no submissions to {lab}: put <student>.ipynb there{others}")
     if only and only not in students:
         raise UnknownName.of("student", only, students)

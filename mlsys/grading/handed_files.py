@@ -121,7 +121,7 @@ def _by_lab(folder: Path, root: Path, lab: str) -> Iterator[HandedFile]:
     if not found:
         yield HandedFile(_name(folder, root) + "/", refused=NOTHING)
     folders = [Path(entry.path) for entry in found if entry.is_dir(follow_symlinks=False)]
-    ours = [path for path in [folder / lab] if path in folders or (len(found) > MAX_OWNER_FILES and path.is_dir())]
+    ours = [folder / lab] if (folder / lab).is_dir() and not (folder / lab).is_symlink() else []
     for path in ours:
         yield from _of_one([path], root)
     if len(found) > MAX_OWNER_FILES:

@@ -5,6 +5,8 @@ import re
 from mlsys.grading.layouts import NOTEBOOK, Handed
 from mlsys.grading.reader import Refused
 
+MAX_AT_ONCE = 20
+"""Notebooks of one person that one download may hold: each is an attempt that may have to be judged."""
 _COPY = re.compile(r"([ -]?\(\d+\)|-\d+)$")
 
 
@@ -16,7 +18,7 @@ def notebook_of(handed: list[Handed], lab: str) -> list[Handed]:
     lies outside of them.
 
     Raises:
-        Refused: no notebook, or several of which none is called like the lab.
+        Refused: no notebook, too many, or several of which none is called like the lab.
     """
     notebooks = [item for item in handed if item.is_notebook]
     if not notebooks:
@@ -26,6 +28,10 @@ def notebook_of(handed: list[Handed], lab: str) -> list[Handed]:
     named = [item for item in outer if _is_called(item, lab)]
     deeper = [item for item in notebooks if item.title.count("/") > depth and _is_called(item, lab)]
     chosen = named or [*outer, *deeper]
+    if len(chosen) > MAX_AT_ONCE:
+        raise Refused(
+            f"{len(chosen)} notebooks were handed in, the limit is {MAX_AT_ONCE}: hand in {lab}{NOTEBOOK} only"
+        )
     numbers = {item.number for item in chosen}
     if len(chosen) > 1 and (not named or None in numbers or len(numbers) < len(chosen)):
         exact = [item for item in named if item.title.rpartition("/")[2] == f"{lab}{NOTEBOOK}"]

@@ -75,10 +75,13 @@ def by_student(files: Iterable[HandedFile], lab: str, roster: Roster | None, *, 
 def _claim(items: list[Handed], roster: Roster | None, on_disk: dict[str, str]) -> _Claim | Ignored:
     """The student whom one person's files belong to, or why that is nobody."""
     key, name = items[0].key, str(_Claim("", items))
-    if any(item.key != key for item in items):
+    people = {item.person for item in items}
+    matches = [find(person, roster.students.values()) for person in people] if roster else []
+    found = {match.student.id if match.student else "" for match in matches}
+    if len(found) > 1 or (not any(found) and any(item.key != key for item in items)):
         keys = ", ".join(sorted({item.key for item in items})[:4])
         return Ignored(name, f"in doubt: {items[0].place} has several names here ({keys}): keep the right one's files")
-    match = find(items[0].person, roster.students.values()) if roster else None
+    match = matches[0] if matches else None
     if match and match.student:
         return _Claim(match.student.id, items)
     fault = match.reason if roster and key in roster.students and match else id_fault(key)

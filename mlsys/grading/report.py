@@ -109,9 +109,20 @@ def arrivals(collected: Collected) -> Text:
             path = (collected.histories[student].folder / "attempts.json").resolve()
             lines.append(f"late: {safe(student)}: Canvas marks it LATE; enter its time in {path}")
     for kind in ("unknown", "ignored", "doubtful"):
-        notes: tuple[Ignored, ...] = getattr(collected, kind)
-        lines += [f"{kind}: {safe(note.name)}: {safe(note.reason)}" for note in notes]
+        lines += _notes(kind, getattr(collected, kind))
     return Text("\n".join(lines))
+
+
+def _notes(kind: str, notes: Iterable[Ignored], most: int = 10) -> list[str]:
+    """A line for each note; of many with one reason the first few, and how many more there are."""
+    by_reason: dict[str, list[str]] = {}
+    for note in notes:
+        by_reason.setdefault(note.reason, []).append(note.name)
+    lines = []
+    for reason, names in by_reason.items():
+        lines += [f"{kind}: {safe(name)}: {safe(reason)}" for name in names[:most]]
+        lines += [f"{kind}: {len(names) - most} more: {safe(reason)}"] if len(names) > most else []
+    return lines
 
 
 def other_versions(records: Iterable[Record], version: str) -> Text:

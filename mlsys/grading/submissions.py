@@ -18,7 +18,7 @@ from mlsys.errors import UserError
 from mlsys.grading.attempt_policy import POLICIES, Choice, candidates, late_days_left
 from mlsys.grading.attempts import Attempt, History, make_room, write_atomically
 from mlsys.grading.deadlines import BadTime, plausible
-from mlsys.grading.handed_files import SUBMITTED, read_file, utc_time
+from mlsys.grading.handed_files import NOTHING, SUBMITTED, HandedFile, read_file, utc_time
 from mlsys.grading.handed_zip import check_total, open_source
 from mlsys.grading.layouts import STAMP, Handed, Ignored
 from mlsys.grading.notebook_choice import notebook_of
@@ -92,7 +92,7 @@ def collect(
         elif (tree.root / SUBMITTED).is_dir():
             files = stack.enter_context(open_source(tree.root / SUBMITTED, lab))
             # Not those of other labs. What a student calls a folder of her own does not matter.
-            files = [file for file in files if file.name.split("/")[1:2] == [lab]]
+            files = [file for file in files if _is_of(lab, file)]
         else:
             files = []
         handed = by_student(files, lab, roster, below=source is not None)
@@ -120,6 +120,12 @@ def collect(
     return Collected(
         choices, histories, tuple(handed.unknown), tuple(handed.ignored), tuple(doubtful), tuple(sorted(missing))
     )
+
+
+def _is_of(lab: str, file: HandedFile) -> bool:
+    """Whether a file of `submitted/` is one of the lab's, or a student's folder that cannot be looked through."""
+    second = file.name.split("/")[1:2]
+    return second == [lab] or (second == [""] and file.refused != NOTHING)
 
 
 def put(tree: CourseTree, lab: str, student: str, history: History, choice: Choice) -> None:

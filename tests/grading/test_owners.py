@@ -369,6 +369,36 @@ def test_folders_without_end_cost_their_student_only(tree: CourseTree, tmp_path:
     assert [submitted(tree, student) for student in ("bob", "cy")] == [notebook("bob"), notebook("cy")]
 
 
+def test_many_notebooks_at_once_are_not_all_judged(tree: CourseTree, tmp_path: Path) -> None:
+    files = {f"bakerann_101_{900 + number}_tiling-{number}.ipynb": notebook(str(number)) for number in range(21)}
+    assert take(zipped(tmp_path / "in.zip", files), tree, policy="best").refused == {
+        "ann": "21 notebooks were handed in, the limit is 20: hand in tiling.ipynb only"
+    }
+
+
+def test_a_link_called_like_the_lab_is_not_followed_among_many_files(tree: CourseTree, tmp_path: Path) -> None:
+    secret = folder(tmp_path / "secret", {"tiling.ipynb": (notebook("secret"), DUE)})
+    source = folder(tmp_path / "in", {"bob/tiling/tiling.ipynb": (notebook("bob"), DUE)})
+    (source / "ann").mkdir()
+    (source / "ann" / "tiling").symlink_to(secret)
+    for number in range(2_001):
+        (source / "ann" / str(number)).touch()
+    result = take(source, tree)
+    assert result.students == ["bob"]
+    assert "ann/" in [note.name for note in result.ignored]
+
+
+def test_one_user_under_two_names_is_one_person_by_the_roster_and_in_doubt_without(
+    tree: CourseTree, tmp_path: Path
+) -> None:
+    files = {f"{name}_101_90{number}_tiling-{number}.ipynb": notebook(name) for number, name in enumerate("ab")}
+    source = zipped(tmp_path / "in.zip", files)
+    assert len(take(source, tree).histories["ann"].attempts) == 2
+    unknown = take(source, CourseTree(tmp_path / "other"), None)
+    assert unknown.students == []
+    assert "in doubt: Canvas's user 101 has several names here (a_101, b_101)" in unknown.ignored[0].reason
+
+
 def test_a_path_of_a_zip_that_is_too_deep_is_refused_alone(tree: CourseTree, tmp_path: Path) -> None:
     files = {"ann/tiling/" + "x/" * 30_000 + "tiling.ipynb": notebook("deep"), "bob/tiling/tiling.ipynb": notebook()}
     result = take(zipped(tmp_path / "in.zip", files), tree)

@@ -109,6 +109,13 @@ def test_who_came_late_or_not_at_all_is_said_and_no_name_commands_the_terminal()
     ]
 
 
+def test_many_files_that_are_nobodys_for_one_reason_do_not_hide_the_others() -> None:
+    many = tuple(Ignored(f"data/{number}", "its name says no student") for number in range(5000))
+    shown = arrivals(Collected({}, {}, ignored=(*many, Ignored("eve.ipynb", "in doubt")))).plain.splitlines()
+    assert len(shown) == 12
+    assert shown[10:] == ["ignored: 4990 more: its name says no student", "ignored: eve.ipynb: in doubt"]
+
+
 def test_who_is_late_by_canvas_mark_alone_is_said_with_the_file_for_the_time(tmp_path: Path) -> None:
     late = Attempt("d", "carterbob_LATE_102_901_tiling.ipynb", "canvas", number=901, late=True)
     timed = replace(late, time=datetime(2026, 11, 21, tzinfo=UTC))
