@@ -6,9 +6,11 @@ the order in which they were handed in.
 
 import json
 import os
+import stat
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from itertools import count
 from pathlib import Path
 
 from mlsys.course.tree import CourseTree
@@ -134,6 +136,7 @@ def write_atomically(path: Path, data: bytes) -> None:
     draft = path.with_name(path.name + ".part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        make_room(draft)
         with draft.open("wb") as file:
             file.write(data)
             file.flush()
@@ -141,3 +144,19 @@ def write_atomically(path: Path, data: bytes) -> None:
         draft.replace(path)
     except OSError as error:
         raise UserError(f"{path} cannot be written ({error.strerror}): make room or mend its permissions") from error
+
+
+def make_room(path: Path) -> None:
+    """Take away what is no file where a file is to be written: in `submitted/`, students may have put it there.
+
+    A folder is kept, under the next name that is free.
+    """
+    try:
+        kind = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if stat.S_ISDIR(kind):
+        names = (path.with_name(f"{path.name}.folder-{number}") for number in count(1))
+        path.rename(next(name for name in names if not name.exists()))
+    elif not stat.S_ISREG(kind):
+        path.unlink()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mlsys.errors import InvalidValue, UnknownName
-from mlsys.grading.csv_cells import Row, Table, is_formula, read_table
+from mlsys.grading.csv_cells import Row, Table, guarded, is_formula, read_table
 from mlsys.grading.identity import Person
 
 TEST_STUDENT = "Student, Test"
@@ -148,8 +148,8 @@ def new_roster(gradebook: Gradebook, labs: Iterable[str]) -> str:
 
 
 def _roster_cell(value: str) -> str:
-    plain = " ".join(value.split())
-    plain = plain.lstrip("=+-@ ") if is_formula(plain) else plain
+    # An apostrophe changes nobody's name: names are compared by their words.
+    plain = guarded(" ".join(value.split()))
     return '"' + plain.replace('"', '""') + '"' if any(mark in plain for mark in ',;"') else plain
 
 

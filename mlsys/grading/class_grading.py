@@ -5,7 +5,8 @@ A submission that cannot be graded is refused with its reason and listed like th
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -133,7 +134,7 @@ def grade_class(root: Path, tree: CourseTree, name: str, options: Options, conso
 def _students(collected: Collected, source: Path, lab: str, only: str) -> list[str]:
     students = collected.students
     if not students:
-        others = "".join(f"\n  {safe(note.name)}: {note.reason}" for note in collected.ignored[:10])
+        others = "".join(f"\n  {safe(note.name)}: {safe(note.reason)}" for note in collected.ignored[:10])
         raise UserError(f"{source} holds no submissions to {lab}: put <student>.ipynb there{others}")
     if only and only not in students:
         raise UnknownName.of("student", only, students)
@@ -145,42 +146,58 @@ def _judge_and_enter(
 ) -> list[Change]:
     """Judge what is open, write each submission down, and return the scores that change."""
     name, cpu_limit_s = work.lab.name, configured_cpu_limit_s(tree)
-    run = Run.begin(tree, name, sandboxed=work.sandboxed, arguments=options.arguments)
     choices = {student: collected.choices[student] for student in work.states}
-    under = {
-        terms(tree, name, student, choice.attempt.digest)
-        for student in choices.keys() - collected.refused.keys()
-        for choice in choices[student]
-        if choice.attempt
-    }
-    try:
+    changes: list[Change] = []
+    with _run(tree, work, options) as entered:
+        under = {
+            terms(tree, name, student, choice.attempt.digest)
+            for student in choices.keys() - collected.refused.keys()
+            for choice in choices[student]
+            if choice.attempt
+        }
         with console.status(f"Judging the own answers of {name} first"):
             check_own_answers(tree, name, under, device=work.device, cpu_limit_s=cpu_limit_s)
-    except LabFault:
-        run.finish(tree, name)  # so that the next call draws anew
-        raise
-    changes: list[Change] = []
-    with tracked(f"Grading {name}", sum(map(len, choices.values())), console) as advance:
-        judging = Judging(
-            tree,
-            name,
-            list(work.states),
-            collected,
-            workers=options.workers,
-            device=work.device,
-            cpu_limit_s=cpu_limit_s,
-            state=work.attempt_state,
-            advance=advance,
-        )
-        for judged in judging.all():
-            old, state = work.old[judged.student], work.states[judged.student]
-            result = with_gpu_results(old, judged) if old and old.state == state and old.sandboxed else judged
-            found = changes_of(old, result)
-            changes += found
-            if options.accept_changes or not found:
-                enter(tree, work.lab, result, "" if judged.student in judging.failed else state)
-    run.finish(tree, name)
+        with tracked(f"Grading {name}", sum(map(len, choices.values())), console) as advance:
+            judging = Judging(
+                tree,
+                name,
+                list(work.states),
+                collected,
+                workers=options.workers,
+                device=work.device,
+                cpu_limit_s=cpu_limit_s,
+                state=work.attempt_state,
+                advance=advance,
+            )
+            for judged in judging.all():
+                old, state = work.old[judged.student], work.states[judged.student]
+                result = with_gpu_results(old, judged) if old and old.state == state and old.sandboxed else judged
+                found = changes_of(old, result)
+                changes += found
+                if options.accept_changes or not found:
+                    enter(tree, work.lab, result, "" if judged.student in judging.failed else state)
+                    entered.append(judged.student)
     return changes
+
+
+@contextmanager
+def _run(tree: CourseTree, work: Work, options: Options) -> Iterator[list[str]]:
+    """Begin a run or go on with one; yields the list of students that this call enters.
+
+    An error leaves the run to be gone on with, unless it began here and nobody was entered.
+    """
+    name = work.lab.name
+    last = Run.read(tree, name)
+    begins = last is None or last.finished
+    run = Run.begin(tree, name, sandboxed=work.sandboxed, arguments=options.arguments)
+    entered: list[str] = []
+    try:
+        yield entered
+    except Exception as error:
+        if isinstance(error, LabFault) or (begins and not entered):
+            run.finish(tree, name)  # so that the next call draws anew
+        raise
+    run.finish(tree, name)
 
 
 def _with_marks(tree: CourseTree, lab: str, records: dict[str, Record]) -> dict[str, Record]:

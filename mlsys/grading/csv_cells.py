@@ -1,13 +1,19 @@
-"""A CSV file as its cells stand in it: what is not changed is written back byte for byte."""
+"""A CSV file as its cells stand in it: what is not changed is written back byte for byte.
+
+A spreadsheet runs a cell that begins with one of `= + - @`. It may split a file at commas, semicolons or tabs, whatever
+it was written with, so a cell may become several: each piece between two of these counts, and its quotes do not protect
+it.
+"""
 
 import re
+import unicodedata
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mlsys.errors import InvalidValue, UserError
 
-_FORMULA = re.compile(r"[=+\-@\t\r]")
-_NUMBER = re.compile(r"[+-]?[\d.,]+%?")
+_PIECE = re.compile(r"[^,;\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
+_NUMBER = re.compile(r"[+-]?[0-9.,]+(e[+-]?[0-9]+)?%?", re.I)
 
 
 class BadCsv(InvalidValue):
@@ -65,12 +71,34 @@ class Table:
 
 
 def is_formula(value: str) -> bool:
-    """Whether a spreadsheet may take the cell for a formula; a plain number with a sign is none.
+    """Whether a spreadsheet may take the cell, or a piece of it, for a formula; a number with a sign is none.
 
-    >>> is_formula("=1+1"), is_formula("-2.5"), is_formula("Baker, Ann")
-    (True, False, False)
+    >>> is_formula("=1+1"), is_formula("x;=1+1"), is_formula("-2.5"), is_formula("Baker, Ann")
+    (True, True, False, False)
     """
-    return bool(_FORMULA.match(value.lstrip(" "))) and not _NUMBER.fullmatch(value.strip())
+    return guarded(value) != value
+
+
+def guarded(value: str) -> str:
+    """The value with an apostrophe before each piece that would be a formula; with it, a spreadsheet shows text.
+
+    >>> guarded("x;=1+1")
+    "x;'=1+1"
+    """
+    if _NUMBER.fullmatch(value.strip()):
+        return value
+    return _PIECE.sub(lambda match: f"'{match[0]}" if _begins_formula(match[0]) else match[0], value)
+
+
+def _begins_formula(piece: str) -> bool:
+    # Quotes, spaces and marks that nobody sees may be left out by whoever reads the file.
+    start = next((index for index, letter in enumerate(piece) if not _is_skipped(letter)), len(piece))
+    sign = unicodedata.normalize("NFKC", piece[start : start + 1])  # also the full-width signs of East Asian text
+    return sign[:1] in tuple("=+-@") and not _NUMBER.fullmatch(piece[start:].rstrip(' "'))
+
+
+def _is_skipped(letter: str) -> bool:
+    return letter == '"' or letter.isspace() or unicodedata.category(letter)[0] in "CZ"
 
 
 def read_table(path: Path) -> Table:

@@ -15,7 +15,7 @@ from mlsys.grading.class_grading import Batch, Options, grade_class
 from mlsys.grading.entering import disk_faults
 from mlsys.grading.grade import RESUMED, remembered
 from mlsys.grading.regrade import changes_table, changes_title
-from mlsys.grading.report import arrivals, by_question, reasons, table, write_csv
+from mlsys.grading.report import arrivals, by_question, other_versions, reasons, table, write_csv
 from mlsys.grading.roster_file import read_roster
 from mlsys.grading.runs import Run, one_at_a_time
 
@@ -79,6 +79,8 @@ def show(batch: Batch, tree: CourseTree, console: Console) -> None:
     console.print(table(f"{lab.title}: verdicts and points", records))
     console.print(reasons(records))
     console.print(arrivals(batch.collected), soft_wrap=True)  # paths in it can then be copied
+    if versions := other_versions(records, lab.version):
+        console.print(versions, soft_wrap=True)
     console.print(by_question(records))
     if batch.changes:
         console.print(changes_title(batch.changes))

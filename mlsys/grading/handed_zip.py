@@ -8,18 +8,20 @@ import stat
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from mlsys.errors import InvalidValue, UserError
 from mlsys.grading.handed_files import (
     BAD_NAME,
     LINK,
+    MAX_DEPTH,
     MAX_FILES,
     NOTHING,
+    TOO_DEEP,
     HandedFile,
     check_size,
     files_in,
@@ -37,7 +39,19 @@ ENTRY_BYTES = 246
 """What a file takes in a zip's directory: 46 bytes, and up to 200 for its name and extra fields."""
 _EXTENDED_TIME = 0x5455
 """The extra field with a time in UTC: Info-ZIP's `extrafld.txt`."""
-_NOTEBOOK = ".ipynb"
+DAMAGED = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    OSError,
+    EOFError,
+    ValueError,  # and UnicodeDecodeError
+    RuntimeError,  # and NotImplementedError
+    ArithmeticError,
+    LookupError,
+    MemoryError,
+)
+"""What `zipfile` raises on bytes that are no zip, or one of a kind that it does not read."""
 
 
 class BadArchive(InvalidValue):
@@ -45,20 +59,42 @@ class BadArchive(InvalidValue):
 
 
 @contextmanager
-def open_source(source: Path) -> Iterator[list[HandedFile]]:
+def open_source(source: Path, lab: str = "") -> Iterator[list[HandedFile]]:
     """The files of a folder or a zip, in order of their names; an empty folder stands there as `name/`.
 
+    Args:
+        source: the folder or zip.
+        lab: the lab, whose folder is looked at before others that one student has.
+
     Raises:
-        UserError: it is neither, or a zip beyond the limits.
+        UserError: it is neither, or beyond the limits.
     """
     if source.is_dir():
-        yield sorted(files_in(source), key=lambda file: file.name)
-    elif source.is_file() and zipfile.is_zipfile(source):
+        yield sorted(files_in(source, lab), key=lambda file: file.name)
+    elif source.is_file() and _is_zip(source):
         with opened(source) as archive:
             yield sorted(members(source, archive), key=lambda file: file.name)
     else:
         what = "is no zip and no folder" if source.exists() else "does not exist"
         raise UserError(f"{source} {what}: name a folder of <student>.ipynb, an nbgrader tree, or the LMS's zip")
+
+
+def check_total(source: Path, sizes: Iterable[int]) -> None:
+    """Refuse a zip whose notebooks are too big together.
+
+    Raises:
+        BadArchive: they are.
+    """
+    if source.is_file() and sum(sizes) > MAX_TOTAL_BYTES:
+        limit = f"{MAX_TOTAL_BYTES / 1e9:g} GB"
+        raise BadArchive(f"{source} holds notebooks of more than {limit}: grade it in several parts")
+
+
+def _is_zip(path: Path) -> bool:
+    try:
+        return zipfile.is_zipfile(path)
+    except DAMAGED as error:
+        raise BadArchive(f"{path} is damaged ({_said(error)}): download it again") from error
 
 
 def opened(path: Path) -> zipfile.ZipFile:
@@ -72,8 +108,15 @@ def opened(path: Path) -> zipfile.ZipFile:
         if count > MAX_FILES:
             raise BadArchive(f"{path} holds {count} files, the limit is {MAX_FILES}: download the submissions again")
         return zipfile.ZipFile(path)
-    except (zipfile.BadZipFile, OSError, struct.error) as error:
-        raise BadArchive(f"{path} is damaged ({error}): download it again") from error
+    except BadArchive:
+        raise
+    except DAMAGED as error:
+        raise BadArchive(f"{path} is damaged ({_said(error)}): download it again") from error
+
+
+def _said(error: Exception) -> str:
+    # A damaged name or number in the message may be long, and may hold what a terminal obeys.
+    return ascii(str(error) or type(error).__name__)[1:-1][:100]
 
 
 def _count(path: Path) -> int:
@@ -94,32 +137,39 @@ def members(path: Path, archive: zipfile.ZipFile) -> Iterator[HandedFile]:
     """The files of an open zip; those that no honest submission needs are refused.
 
     Raises:
-        BadArchive: too many files, notebooks that are too big together, or entries that overlap.
+        BadArchive: too many files, or entries that overlap.
     """
     entries = archive.infolist()
     if len(entries) > MAX_FILES:
         raise BadArchive(f"{path} holds {len(entries)} files, the limit is {MAX_FILES}: download the submissions again")
     if sum(member.compress_size for member in entries) > path.stat().st_size:
         raise BadArchive(f"{path} holds files that overlap, as no honest zip does: download the submissions again")
-    folders = {str(parent) for member in entries for parent in PurePosixPath(member.filename).parents}
-    total = 0
-    for member in entries:
-        reason = _fault(member)
-        if not reason and member.filename.endswith(_NOTEBOOK):
-            total += member.file_size
-        if total > MAX_TOTAL_BYTES:
-            limit = f"{MAX_TOTAL_BYTES / 1e9:g} GB"
-            raise BadArchive(f"{path} holds notebooks of more than {limit}: grade it in several parts")
-        # Some programs begin every name with the folder itself.
-        name = member.filename.removeprefix("./")
+    # Some programs begin every name with the folder itself.
+    names = [member.filename.removeprefix("./") for member in entries]
+    folders = {parent for name in names if not _too_deep(name) for parent in _folders(name)}
+    for member, name in zip(entries, names, strict=True):
         if member.orig_filename == "./":
             continue
         if not safe_name(member.orig_filename.removeprefix("./")):
             yield HandedFile(ascii(member.orig_filename)[1:-1], refused=BAD_NAME)
+        elif _too_deep(name):
+            yield HandedFile(name, refused=TOO_DEEP)
         elif not name.endswith("/"):
-            yield HandedFile(name, _time(member), reason, partial(_extract, archive, member))
-        elif name.rstrip("/") not in folders:
+            reason = _fault(member)
+            # What is refused is not read, and so counts for nothing.
+            size = 0 if reason else member.file_size
+            yield HandedFile(name, _time(member), reason, size, partial(_extract, archive, member))
+        elif name not in folders:
             yield HandedFile(name, refused=NOTHING)
+
+
+def _too_deep(name: str) -> bool:
+    return name.rstrip("/").count("/") > MAX_DEPTH
+
+
+def _folders(name: str) -> list[str]:
+    """The folders that hold a file or a folder, each with a slash at its end."""
+    return [name[: index + 1] for index, letter in enumerate(name[:-1]) if letter == "/"]
 
 
 def _fault(member: zipfile.ZipInfo) -> str:
@@ -144,8 +194,8 @@ def _extract(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
         with archive.open(member) as file:
             # No more comes than the size that was checked, and a size that is a lie breaks the check sum.
             return file.read(MAX_BYTES)
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError) as error:
-        raise Refused(f"it is damaged inside the zip ({error}): hand it in again") from error
+    except DAMAGED as error:
+        raise Refused(f"it is damaged inside the zip ({_said(error)}): hand it in again") from error
 
 
 def _time(member: zipfile.ZipInfo) -> datetime | None:

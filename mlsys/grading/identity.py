@@ -1,6 +1,5 @@
 """Who is who: the students of a course in the words of an LMS."""
 
-import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -57,6 +56,11 @@ def find(person: Person, students: Iterable[Student]) -> Match:
     return Match(None, "nobody has one of its ids or its name")
 
 
+def is_surely(person: Person, student: Student) -> bool:
+    """Whether both the Canvas id and the name of `person` are those of `student`."""
+    return bool(person.canvas_id) and person.canvas_id == student.canvas_id and _same_name(person.name, student.name)
+
+
 def _same_id(person: Person, student: Student) -> bool:
     own = {person.student, person.sis_login_id, person.sis_user_id} - {""}
     return student.id in own or any(
@@ -76,5 +80,7 @@ def _same_name(one: str, other: str) -> bool:
 @lru_cache(maxsize=10_000)
 def _spellings(name: str) -> frozenset[str]:
     """The name's letters with every word first in turn: an LMS writes "Baker, Ann", "Ann Baker" or "bakerann"."""
-    words = re.findall(r"\w+", unicodedata.normalize("NFC", name).casefold().replace("_", " "))
+    letters = unicodedata.normalize("NFC", name).casefold()
+    # Vowel signs and accents that are characters of their own belong to the word.
+    words = "".join(letter if unicodedata.category(letter)[0] in "LMN" else " " for letter in letters).split()
     return frozenset("".join(words[start:] + words[:start]) for start in range(len(words)))

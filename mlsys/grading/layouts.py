@@ -1,44 +1,53 @@
 """Whose file is it? The ways in which submissions come: an nbgrader tree, a flat folder, Canvas's or Moodle's download.
 
-    ann/tiling/tiling.ipynb                                        nbgrader, with or without submitted/ above
+    ann/tiling/tiling.ipynb                                        nbgrader
     ann.ipynb                                                      flat
-    bakerann_LATE_12345_67890_tiling-1.ipynb                       Canvas: name, late?, user, file, its name
-    Ann Baker_4711_assignsubmission_file_/tiling.ipynb             Moodle: name, number in this assignment
+    bakerann_LATE_12345_67890_tiling-1.ipynb                       Canvas
+    Ann Baker_4711_assignsubmission_file_/tiling.ipynb             Moodle
     Ann Baker_4711_assignsubmission_file_tiling.ipynb              Moodle, without folders
 
-Canvas's form is that of `lib/content_zipper.rb` of https://github.com/instructure/canvas-lms. Both download only the
-newest hand-in, and the times in their zips are those of the download: they are not taken for the student's.
+One folder that holds everything may lie above, and then nbgrader's `submitted`. What comes next, the outermost name,
+says whose a file is; the student chose whatever is deeper, so it says nothing. Where a name can be read in several
+ways, the file is nobody's and is listed as in doubt.
+
+Canvas and Moodle download only the newest hand-in, and the times in their zips are those of the download: they are not
+taken for the student's. `lms_names` takes their names apart.
 """
 
-import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
-from pathlib import PurePosixPath
+from datetime import datetime
 
 from mlsys.grading.deadlines import BadTime, parse_time
-from mlsys.grading.handed_files import HandedFile, safe_name
-from mlsys.grading.identity import Person
+from mlsys.grading.handed_files import NOTHING, SUBMITTED, HandedFile, is_debris, safe_name
+from mlsys.grading.identity import Person, find
+from mlsys.grading.lms_names import Reading, canvas_readings, moodle_readings, the_one
 from mlsys.grading.reader import Refused
+from mlsys.grading.roster import Student
 
 NOTEBOOK = ".ipynb"
+STAMP = "timestamp.txt"
+"""Where nbgrader writes when a submission came in; only the one beside the notebook is nbgrader's."""
 
-_CANVAS = re.compile(
-    r"(?:(?P<hidden>late_)?(?P<anonymous>anon_[^\W_]+)|(?P<name>\w+?)(?P<late>_late)?_(?P<user>\d+))"
-    r"_(?P<file>\d+)_(?P<title>[^/]+)",
-    re.I,
-)
-_MOODLE = re.compile(r"(?P<name>[^/]+)_(?P<number>\d+)_assignsubmission_(?P<kind>file|onlinetext)_?(?P<title>[^/]*)")
-_DEBRIS = re.compile(r"(^|/)(__MACOSX|\.ipynb_checkpoints|\.DS_Store|Thumbs\.db|\._[^/]*)(/|$)")
-_COPY = re.compile(r"([ -]?\(\d+\)|-\d+)$")
+_NO_STUDENTS = (SUBMITTED, "source", "release", "autograded", "feedback")
+"""Folders of an nbgrader tree, which are students only where the roster says so."""
 
 
 @dataclass(frozen=True)
 class Handed:
     """A file that somebody handed in: who, under what name, and what the LMS says about it.
 
-    `number` grows with every upload; `late` is None where the LMS does not say; `doubt` is why its time is not known;
-    `key` holds together what one person handed in, before it is known which student that is.
+    Attributes:
+        file: the file.
+        person: who handed it in.
+        key: what the student is called where the roster knows nobody like that.
+        title: the file's name as the student chose it, with the student's own folders.
+        origin: the kind of source.
+        place: holds together what one person handed in: the person's folder or file, or the LMS's number of the person.
+        number: the LMS's number of the upload, which grows.
+        late: whether the LMS says that it is late; None where it says nothing.
+        doubt: why its time is not known.
     """
 
     file: HandedFile
@@ -46,6 +55,7 @@ class Handed:
     key: str
     title: str
     origin: str
+    place: str = ""
     number: int | None = None
     late: bool | None = None
     doubt: str = ""
@@ -64,101 +74,184 @@ class Ignored:
     reason: str
 
 
-def place(files: Iterable[HandedFile], lab: str) -> tuple[list[Handed], list[Ignored]]:
+class InDoubt(Exception):
+    """A name that can be read in several ways; the message says which, and what to do."""
+
+
+def place(
+    files: Iterable[HandedFile], lab: str, students: Collection[Student] = (), *, below: bool = True
+) -> tuple[list[Handed], list[Ignored]]:
     """The handed-in files among `files`, and the others.
 
     Args:
         files: all files of the source.
         lab: the lab, which names folders in an nbgrader tree.
+        students: those of the roster, who decide between several readings of a name.
+        below: whether the submissions may lie in one folder that holds everything, or in `submitted`.
     """
-    files = list(files)
-    shared = _shared_folder(files)
-    handed, ignored = [], []
-    times = {}
+    ignored, named = [], []
     for file in files:
-        name = unicodedata.normalize("NFC", file.name)
-        if not safe_name(file.name):
+        if safe_name(file.name):
+            named.append((unicodedata.normalize("NFC", file.name), file))
+        else:
             ignored.append(Ignored(file.name, file.refused))
-        elif _DEBRIS.search(name):
+    real = [name for name, _ in named if not is_debris(name)]
+    layout = _Layout(lab, students, "", below)
+    shared = _shared_folder(real) if below else ""
+    if shared and not layout.passes(shared):
+        inner = replace(layout, shared=shared)
+        possible = [one for one in (layout, inner) if any(one.fits(name) for name in real)]
+        if len(possible) > 1:
+            possible = [one for one in possible if any(one.knows(name) for name in real)] or possible
+        if len(possible) > 1:
+            reason = f"in doubt: {shared!r} may be a student's folder or hold those of all: take out what lies in it"
+            return [], [*ignored, Ignored(f"{shared}/", reason)]
+        layout = possible[0] if possible else inner
+    handed: list[Handed] = []
+    silent: list[Handed] = []
+    for name, file in named:
+        try:
+            found = layout.owner(file, name)
+        except InDoubt as doubt:
+            ignored.append(Ignored(file.name, f"in doubt: {doubt}"))
             continue
-        elif name.endswith(f"/{lab}/timestamp.txt"):
-            times[name.rpartition("/")[0]] = file
-        elif found := _owner(file, name, lab, shared):
+        if is_debris(name) or (found and found.origin == "nbgrader" and found.title == STAMP):
+            silent += [found] if found and not is_debris(found.place) else []
+        elif found:
             handed.append(found)
         else:
-            ignored.append(Ignored(file.name, "it is not placed like a submission: its name says no student"))
-    return [_timed(item, times) for item in handed], ignored
+            nobody = "it is not placed like a submission: its name says no student"
+            ignored.append(Ignored(file.name, (file.refused if name.endswith("/") else "") or nobody))
+    return _timed(handed, silent, lab), ignored
 
 
-def _owner(file: HandedFile, name: str, lab: str, shared: str) -> Handed | None:
-    path = PurePosixPath(name)
-    for part in path.parts:
-        if match := _MOODLE.fullmatch(part):
-            who = match["name"].replace("_", " ").strip()
-            person = Person(name=who)
-            title = match["title"] or (path.name if match["kind"] == "file" else f"online text {path.name}")
-            return Handed(replace(file, time=None), person, f"{_slug(who)}_{match['number']}", title, "moodle")
-    is_folder = name.endswith("/")
-    folder = path if is_folder else path.parent
-    if folder.name == lab and folder.parent.name:
-        student = folder.parent.name
-        title = f"{lab}{NOTEBOOK}" if is_folder else path.name
-        return Handed(file, Person(student=student, name=student), student, title, "nbgrader")
-    if is_folder or str(path.parent) not in (".", shared):
-        return None
-    if match := _CANVAS.fullmatch(path.name):
-        late, number = bool(match["late"] or match["hidden"]), int(match["file"])
-        key = match["anonymous"] or f"{match['name']}_{match['user']}"
-        person = Person(name=match["name"] or "", canvas_id=match["user"] or "")
-        return Handed(replace(file, time=None), person, key, match["title"], "canvas", number, late)
-    if path.suffix.lower() == NOTEBOOK:
-        person = Person(student=path.stem, name=path.stem, sis_login_id=path.stem)
-        return Handed(file, person, path.stem, path.name, "flat")
-    return None
+@dataclass(frozen=True)
+class _Layout:
+    """How the files of a source lie: below one folder that holds everything, below `submitted`, or neither."""
+
+    lab: str
+    students: Collection[Student]
+    shared: str
+    below: bool
+
+    def passes(self, name: str) -> bool:
+        """Whether a folder of this name is nbgrader's for all submissions."""
+        return name == SUBMITTED and not self._is_student(name)
+
+    def fits(self, name: str) -> bool:
+        """Whether a file that lies so is somebody's, or in doubt."""
+        try:
+            return self.owner(HandedFile(name), name) is not None
+        except InDoubt:
+            return True
+
+    def knows(self, name: str) -> bool:
+        """Whether a file that lies so is that of a student of the roster."""
+        try:
+            found = self.owner(HandedFile(name), name)
+        except InDoubt:
+            return False
+        return found is not None and find(found.person, self.students).student is not None
+
+    def owner(self, file: HandedFile, name: str) -> Handed | None:
+        """Whose file it is by the outermost name alone.
+
+        Raises:
+            InDoubt: that name can be read in several ways.
+        """
+        parts = name.rstrip("/").split("/")
+        skipped = 1 if self.shared and parts[0] == self.shared else 0
+        skipped += self.below and self.passes("".join(parts[skipped : skipped + 1]))
+        top, *deeper = parts[skipped:] or [""]
+        is_file = not deeper and not name.endswith("/")
+        found = None
+        if readings := moodle_readings(top):
+            found = _moodle(file, self._the_one(readings), deeper, top if is_file else "")
+        elif deeper[:1] == [self.lab] and (deeper[1:] or name.endswith("/")):
+            # The folder as it is spelled on disk: two spellings of one id are two folders.
+            found = self._nbgrader(file, top, deeper[1:], "/".join(file.name.split("/")[: skipped + 2]))
+        elif is_file and (readings := canvas_readings(top)):
+            found = _canvas(file, self._the_one(readings))
+        elif is_file and top.lower().endswith(NOTEBOOK):
+            found = self._flat(file, top)
+        if found is None or not name.endswith("/"):
+            return found
+        # A folder that is empty, or refused as a whole.
+        return replace(found, title=f"{found.title}/" if found.title else f"{self.lab}{NOTEBOOK}")
+
+    def _nbgrader(self, file: HandedFile, student: str, deeper: list[str], folder: str) -> Handed | None:
+        odd = student in _NO_STUDENTS or (bool(self.shared) and student == self.lab)
+        if odd and not self._is_student(student):
+            return None
+        return Handed(file, Person(student=student, name=student), student, "/".join(deeper), "nbgrader", folder)
+
+    def _flat(self, file: HandedFile, name: str) -> Handed:
+        stem = name[: -len(NOTEBOOK)]
+        if self.shared and stem == self.lab and not self._is_student(stem):
+            raise InDoubt(f"it may be of a student {self.shared!r} or of one called {stem!r}: call it <student>.ipynb")
+        return Handed(file, Person(student=stem, name=stem, sis_login_id=stem), stem, name, "flat", file.name)
+
+    def _the_one(self, readings: list[Reading]) -> Reading:
+        reading = the_one(readings, self.students)
+        if reading is None:
+            several = " or ".join(map(str, readings[:3])) + (" or others" if len(readings) > 3 else "")
+            raise InDoubt(f"it may be {several}: see in the LMS whose it is, and call it <student>.ipynb")
+        return reading
+
+    def _is_student(self, name: str) -> bool:
+        return any(student.id == name for student in self.students)
 
 
-def _shared_folder(files: Iterable[HandedFile]) -> str:
+def _moodle(file: HandedFile, reading: Reading, deeper: list[str], top: str) -> Handed:
+    title = "/".join([*filter(None, [reading.title]), *deeper]) or top
+    title = f"online text {title}" if reading.is_text and not reading.title else title
+    who = reading.person
+    return Handed(replace(file, time=None), who, reading.key, title, "moodle", f"{who.name} {reading.key}")
+
+
+def _canvas(file: HandedFile, reading: Reading) -> Handed:
+    user = reading.person.canvas_id
+    where = f"Canvas's user {user}" if user else reading.key
+    handed = Handed(replace(file, time=None), reading.person, reading.key, reading.title, "canvas", where)
+    return replace(handed, number=reading.number, late=reading.late)
+
+
+def _shared_folder(names: Collection[str]) -> str:
     """The one folder that holds all files, where a zip of a folder was made rather than of its contents."""
-    firsts = {file.name.partition("/")[0] for file in files if not _DEBRIS.search(file.name)}
-    return firsts.pop() if len(firsts) == 1 else "."
+    firsts = {name.partition("/")[0] for name in names}
+    first = firsts.pop() if len(firsts) == 1 else ""
+    # What Moodle calls a student's folder is never one for all.
+    return first if all("/" in name for name in names) and not moodle_readings(first) else ""
 
 
-def _slug(name: str) -> str:
-    return "-".join(re.findall(r"\w+", name))
+def _timed(handed: list[Handed], silent: list[Handed], lab: str) -> list[Handed]:
+    """With the times that nbgrader wrote, and with those who handed in nothing but debris."""
+    stamps: dict[str, list[HandedFile]] = {}
+    for item in silent:
+        if item.title == STAMP:
+            stamps.setdefault(item.place, []).append(item.file)
+    times = {place: _time(files) for place, files in stamps.items()}
+    result = []
+    for item in handed:
+        if item.place in times:
+            time, doubt = times[item.place]
+            item = replace(item, file=replace(item.file, time=time), doubt=doubt)
+        result.append(item)
+    places = {item.place for item in handed}
+    for item in silent:
+        if item.place not in places:
+            places.add(item.place)
+            nothing = HandedFile(f"{item.file.name.rpartition('/')[0]}/", refused=NOTHING)
+            result.append(replace(item, file=nothing, title=f"{lab}{NOTEBOOK}"))
+    return result
 
 
-def _timed(handed: Handed, times: dict[str, HandedFile]) -> Handed:
-    """With the time that nbgrader wrote beside the notebook."""
-    stamp = times.get(unicodedata.normalize("NFC", handed.file.name).rpartition("/")[0])
-    if stamp is None or handed.origin != "nbgrader":
-        return handed
+def _time(stamps: list[HandedFile]) -> tuple[datetime | None, str]:
+    """The time in nbgrader's file, or why it is not known."""
     try:
-        time = parse_time(stamp.read()[:100].decode("ascii", "replace").strip())
+        if len(stamps) > 1:
+            raise Refused("it stands there twice")
+        return parse_time(stamps[0].read()[:100].decode("ascii", "replace").strip()), ""
     except (BadTime, Refused) as error:
         # Without a time, rather than with that of the file: whoever needs it is told.
-        return replace(handed, file=replace(handed.file, time=None), doubt=f"timestamp.txt: {error}")
-    return replace(handed, file=replace(handed.file, time=time))
-
-
-def notebook_of(handed: list[Handed], lab: str) -> list[Handed]:
-    """Those of one person's files that are attempts at the lab, oldest first.
-
-    Files called like the lab (`tiling.ipynb`, `tiling-1.ipynb`, `tiling (2).ipynb`) count before all others; otherwise
-    the only notebook does, whatever its name.
-
-    Raises:
-        Refused: no notebook, or several of other names.
-    """
-    notebooks = [item for item in handed if item.is_notebook]
-    if not notebooks:
-        names = ", ".join(sorted(item.title for item in handed))
-        raise Refused(f"no notebook was handed in, only {names}: hand in {lab}{NOTEBOOK}")
-    named = [item for item in notebooks if _COPY.sub("", item.title[: -len(NOTEBOOK)]).lower() == lab.lower()]
-    chosen = named or notebooks
-    if len(chosen) > 1 and (not named or any(item.number is None for item in named)):
-        exact = [item for item in named if item.title == f"{lab}{NOTEBOOK}"]
-        if len(exact) == 1:
-            return exact
-        names = ", ".join(sorted(item.title for item in chosen))
-        raise Refused(f"several notebooks were handed in ({names}): hand in one, called {lab}{NOTEBOOK}")
-    return sorted(chosen, key=lambda item: item.number or 0)
+        return None, f"{STAMP}: {error}"

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mlsys.grading.attempts import write_atomically
+from mlsys.grading.csv_cells import guarded
 from mlsys.grading.layouts import Ignored
 from mlsys.grading.records import MARKED, REFUSED, WAITING, QuestionRecord, Record
 from mlsys.grading.submissions import Collected
@@ -108,8 +109,33 @@ def arrivals(collected: Collected) -> Text:
             path = (collected.histories[student].folder / "attempts.json").resolve()
             lines.append(f"late: {safe(student)}: Canvas marks it LATE; enter its time in {path}")
     for kind in ("unknown", "ignored", "doubtful"):
-        notes: tuple[Ignored, ...] = getattr(collected, kind)
-        lines += [f"{kind}: {safe(note.name)}: {safe(note.reason)}" for note in notes]
+        lines += _notes(kind, getattr(collected, kind))
+    return Text("\n".join(lines))
+
+
+def _notes(kind: str, notes: Iterable[Ignored], most: int = 10) -> list[str]:
+    """A line for each note; of many with one reason the first few, and how many more there are."""
+    by_reason: dict[str, list[str]] = {}
+    for note in notes:
+        by_reason.setdefault(note.reason, []).append(note.name)
+    lines = []
+    for reason, names in by_reason.items():
+        lines += [f"{kind}: {safe(name)}: {safe(reason)}" for name in names[:most]]
+        lines += [f"{kind}: {len(names) - most} more: {safe(reason)}"] if len(names) > most else []
+    return lines
+
+
+def other_versions(records: Iterable[Record], version: str) -> Text:
+    """Who handed in another version of the lab than the one that is released now."""
+    found: dict[str, list[str]] = {}
+    for record in records:
+        if record.version not in ("", version):
+            found.setdefault(record.version, []).append(record.student)
+    now = f"(now {version}); graded with the newest tests where they fit"
+    lines = (
+        f"version: {', '.join(map(safe, students))}: handed in version {safe(other)[:40]} of the lab {now}"
+        for other, students in sorted(found.items())
+    )
     return Text("\n".join(lines))
 
 
@@ -133,13 +159,12 @@ def to_csv(records: Iterable[Record]) -> str:
 
 
 def safe(text: str) -> str:
-    r"""Text on one line that no spreadsheet takes for a formula and that tells a terminal nothing.
+    r"""Return `text` on one line that no spreadsheet takes for a formula and that tells a terminal nothing.
 
     >>> safe('=HYPERLINK("x")'), safe("fine")
     ('\'=HYPERLINK("x")', 'fine')
     """
-    line = "".join(character if character.isprintable() else "?" for character in " ".join(text.split()))
-    return f"'{line}" if line[:1] in ("=", "+", "-", "@") else line
+    return guarded("".join(character if character.isprintable() else "?" for character in " ".join(text.split())))
 
 
 def write_csv(records: Iterable[Record], path: Path) -> None:

@@ -18,18 +18,45 @@ for everybody. An empty cell takes the value of the section's row, then of every
 """
 
 import re
+import unicodedata
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from mlsys.errors import InvalidValue, UnknownName
 
-STUDENT_ID = re.compile(r"[\w][\w.@+ -]{0,99}")
-"""What may name a student, and with that a folder."""
+MAX_ID_BYTES = 200
+"""Bytes of a student's id in UTF-8: file systems allow 255 for a name, and names such as `ID.json.part` are made."""
+MAX_ID = 100
+"""Characters of a student's id."""
+_ID = re.compile(r"\w[\w.@+ -]*")
 
 
 class BadRoster(InvalidValue):
     """A roster that cannot be read; the message names the line, what is wrong there, and what to do."""
+
+
+def id_fault(text: str) -> str:
+    """What keeps `text` from being a student's id, which names files and folders; empty where nothing does.
+
+    >>> id_fault("ab1@uni.edu"), id_fault("../ann")
+    ('', 'use letters, digits, spaces and . @ + - _ only, the first a letter or digit')
+    """
+    if not _ID.fullmatch(text):
+        return "use letters, digits, spaces and . @ + - _ only, the first a letter or digit"
+    if len(text) > MAX_ID:
+        return f"it has {len(text)} characters, the limit is {MAX_ID}: shorten it"
+    size = len(text.encode())
+    return f"it takes {size} bytes, the limit is {MAX_ID_BYTES}: shorten it" if size > MAX_ID_BYTES else ""
+
+
+def as_a_disk_sees(text: str) -> str:
+    """An id with what some file systems cannot tell apart made equal: capitals, accents, spaces and dots at the end.
+
+    >>> as_a_disk_sees("Ann") == as_a_disk_sees("ann ")
+    True
+    """
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold()).rstrip(" .")
 
 
 @dataclass(frozen=True)

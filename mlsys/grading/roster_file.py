@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 
 from mlsys.errors import UnknownName, UserError
 from mlsys.grading.deadlines import BadTime, aware, parse_time, time_zone
-from mlsys.grading.roster import STUDENT_ID, BadRoster, Roster, Student
+from mlsys.grading.roster import BadRoster, Roster, Student, as_a_disk_sees, id_fault
 
 EVERYBODY = "*"
 LMS_IDS = ("canvas id", "sis user id", "sis login id")
@@ -65,9 +65,10 @@ def parse_roster(text: str) -> Roster:
         known = general if row["id"] == EVERYBODY else students
         if key in known:
             raise row.wrong("id", f"stands in line {known[key].line} already: keep one of both")
-        if known is students and not STUDENT_ID.fullmatch(key):
-            raise row.wrong("id", "is no id: use letters, digits, spaces and . @ + - _, the first a letter or digit")
+        if known is students and (fault := id_fault(key)):
+            raise row.wrong("id", f"is no id: {fault}")
         known[key] = row
+    _check_folders(students)
     sections = {row["section"] for row in students.values()} | {""}
     for row in general.values():
         if row["section"] not in sections:
@@ -118,6 +119,15 @@ def _check_header(header: list[str]) -> None:
     for column in ("id", "name"):
         if column not in header:
             raise BadRoster(f"line 1: there is no column '{column}': the first line names columns; needed: id, name")
+
+
+def _check_folders(students: Mapping[str, _Row]) -> None:
+    """Ids name folders, and not every disk tells `Ann` from `ann`."""
+    seen: dict[str, _Row] = {}
+    for key, row in students.items():
+        other = seen.setdefault(as_a_disk_sees(key), row)
+        if other is not row:
+            raise row.wrong("id", f"and {other['id']!r} in line {other.line} are one folder on some disks: change one")
 
 
 def _check_lms_ids(rows: Collection[_Row]) -> None:

@@ -5,6 +5,7 @@ unknown to the roster, or missing.
 """
 
 import os
+import stat
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -15,11 +16,12 @@ from mlsys.course.digest import digest
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError
 from mlsys.grading.attempt_policy import POLICIES, Choice, candidates, late_days_left
-from mlsys.grading.attempts import Attempt, History, write_atomically
+from mlsys.grading.attempts import Attempt, History, make_room, write_atomically
 from mlsys.grading.deadlines import BadTime, plausible
-from mlsys.grading.handed_files import utc_time
-from mlsys.grading.handed_zip import open_source
-from mlsys.grading.layouts import Handed, Ignored, notebook_of
+from mlsys.grading.handed_files import NOTHING, SUBMITTED, HandedFile, read_file, utc_time
+from mlsys.grading.handed_zip import check_total, open_source
+from mlsys.grading.layouts import STAMP, Handed, Ignored
+from mlsys.grading.notebook_choice import notebook_of
 from mlsys.grading.owners import Owners, by_student
 from mlsys.grading.reader import Refused, read_submission
 from mlsys.grading.roster import Roster
@@ -86,13 +88,17 @@ def collect(
     candidates((), policy)
     with ExitStack() as stack:
         if source is not None:
-            files = stack.enter_context(open_source(source))
-        elif (tree.root / "submitted").is_dir():
-            files = stack.enter_context(open_source(tree.root / "submitted"))
-            files = [file for file in files if f"/{lab}/" in file.name]
+            files = stack.enter_context(open_source(source, lab))
+        elif (tree.root / SUBMITTED).is_dir():
+            files = stack.enter_context(open_source(tree.root / SUBMITTED, lab))
+            # Not those of other labs. What a student calls a folder of her own does not matter.
+            files = [file for file in files if _is_of(lab, file)]
         else:
             files = []
-        handed = by_student(files, lab, roster)
+        handed = by_student(files, lab, roster, below=source is not None)
+        if source is not None:
+            every = (item.file.size for items in handed.students.values() for item in items if item.is_notebook)
+            check_total(source, every)
         _check_policy(policy, handed, roster, lab)
         histories, doubtful = {}, []
         for student, items in handed.students.items():
@@ -116,11 +122,20 @@ def collect(
     )
 
 
+def _is_of(lab: str, file: HandedFile) -> bool:
+    """Whether a file of `submitted/` is one of the lab's, or a student's folder that cannot be looked through."""
+    second = file.name.split("/")[1:2]
+    return second == [lab] or (second == [""] and file.refused != NOTHING)
+
+
 def put(tree: CourseTree, lab: str, student: str, history: History, choice: Choice) -> None:
     """Put the attempt that counts where it is graded; where none does, nothing is left there of an earlier one."""
     target, attempt = tree.submitted(lab, student), choice.attempt
+    stamp = target.with_name(STAMP)
     target.parent.mkdir(parents=True, exist_ok=True)
-    stamp = target.with_name("timestamp.txt")
+    # The folder in the tree may be what the student handed in.
+    make_room(target)
+    make_room(stamp)
     if attempt is None or not attempt.digest:
         target.unlink(missing_ok=True)
         stamp.unlink(missing_ok=True)
@@ -153,14 +168,22 @@ def _check_policy(policy: str, handed: Owners, roster: Roster | None, lab: str) 
 
 def _with_earlier(history: History, submitted: Path) -> History:
     """With what was put into the tree before attempts were listed, or by nbgrader."""
+    if any(path.is_symlink() for path in (submitted, submitted.parent, submitted.parent.parent)):
+        return history
     try:
-        data = submitted.read_bytes() if not submitted.is_symlink() else None
+        status = submitted.lstat()
     except OSError:  # there is none
         return history
-    if data is None or digest(data) in {attempt.digest for attempt in history.attempts}:
+    if not stat.S_ISREG(status.st_mode):
         return history
-    time = utc_time(submitted.stat().st_mtime)
-    return history.with_attempt(_checked(Attempt(digest(data), submitted.name, "submitted", time), history, data))
+    earlier = Attempt("", submitted.name, SUBMITTED, utc_time(status.st_mtime))
+    try:
+        data = read_file(submitted, status.st_size)
+    except Refused as reason:
+        return history.with_attempt(replace(earlier, refused=str(reason)))
+    if digest(data) in {attempt.digest for attempt in history.attempts}:
+        return history
+    return history.with_attempt(_checked(replace(earlier, digest=digest(data)), history, data))
 
 
 def _attempts(items: list[Handed], history: History, lab: str, now: datetime) -> list[tuple[Attempt, str]]:
@@ -168,8 +191,9 @@ def _attempts(items: list[Handed], history: History, lab: str, now: datetime) ->
     try:
         chosen = notebook_of(items, lab)
     except Refused as reason:
-        names = ", ".join(sorted(item.file.name for item in items))
-        return [(Attempt("", names, items[0].origin, refused=str(reason)), "")]
+        names = sorted(item.file.name for item in items)
+        name = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+        return [(Attempt("", name, items[0].origin, refused=str(reason)), "")]
     result = []
     for item in chosen:
         time, doubt = item.file.time, item.doubt

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from mlsys.errors import UnknownName
 from mlsys.grading.canvas import BadGradebook, Gradebook, gradebook_of, new_roster
-from mlsys.grading.csv_cells import BadCsv, is_formula, parse_table
+from mlsys.grading.csv_cells import BadCsv, guarded, is_formula, parse_table
 from mlsys.grading.gradebook_fill import (
     BLANK,
     FILLED,
@@ -20,6 +20,7 @@ from mlsys.grading.gradebook_fill import (
     fill,
     score_of,
 )
+from mlsys.grading.identity import Person, find
 from mlsys.grading.records import QuestionRecord, Record
 from mlsys.grading.roster import Student
 from mlsys.grading.roster_file import parse_roster
@@ -171,7 +172,9 @@ def test_formulas_of_others_are_pointed_out_and_stay() -> None:
     assert b'"=""=1+1, Eve"""' in filled(Score("eve", 1, 20)).table.to_bytes()
 
 
-@pytest.mark.parametrize("value", ["=1+1", "+cmd", "-2+3", "@SUM(A1)", " =1", "\t=1"])
+@pytest.mark.parametrize(
+    "value", ["=1+1", "+cmd", "-2+3", "@SUM(A1)", " =1", "\t=1", "x;=1", "x\ty\t@z", "\uff1d1", "\ufeff=1"]
+)
 def test_no_formula_is_ever_written(value: str) -> None:
     assert is_formula(value)
     with pytest.raises(BadCsv, match="formula"):
@@ -215,6 +218,27 @@ def test_new_roster_of_a_gradebook_can_be_read_back() -> None:
     book = gradebook()
     scores = [Score(student, 1, 20) for student in roster.students]
     assert not fill(book, book.assignment("tiling"), scores, roster.students).of(NO_ROW)
+
+
+@pytest.mark.parametrize("name", ["x;=cmd", "Evans, =Eve", "\uff1dEve", 'E";"=Eve'])
+def test_a_name_that_a_student_chose_is_no_formula_in_the_new_roster_and_still_hers(name: str) -> None:
+    quoted = '"' + name.replace('"', '""') + '"'
+    text = new_roster(gradebook(EXPORT.replace('"Green, Fay"', quoted)), ["tiling"])
+    for separator in (",", ";", "\t"):
+        cells = [cell for row in csv.reader(io.StringIO(text), delimiter=separator) for cell in row]
+        assert not any(is_formula(cell) for cell in cells)
+    fay = parse_roster(text).student("fg5@uni.edu")
+    match = find(Person(name), [fay, Student("bob", "Bob")])
+    assert match.student is fay
+
+
+@given(st.text(st.sampled_from("=+-@;,\t\n \"'\ufeff\uff1dx1.e"), max_size=12))
+def test_a_guarded_value_is_no_formula_and_says_the_same(value: str) -> None:
+    guard = guarded(value)
+    assert not is_formula(guard)
+    assert guard.replace("'", "") == value.replace("'", "")
+    assert guarded(guard) == guard
+    assert (guard == value) == (not is_formula(value))
 
 
 CELL = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=8)

@@ -14,10 +14,13 @@ from mlsys.course.lab import Lab
 from mlsys.course.nbgrader_steps import open_gradebook
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError
+from mlsys.grading import class_grading
 from mlsys.grading.class_grading import Batch, Options, grade_class
+from mlsys.grading.pool import Judged
 from mlsys.grading.records import Record
 from mlsys.grading.report import to_csv
 from mlsys.grading.roster_file import parse_roster
+from mlsys.grading.runs import Run
 
 QUIET = Console(quiet=True)
 
@@ -177,3 +180,30 @@ def test_missing_or_empty_folder_is_named(adding: tuple[Path, CourseTree, Path],
     (tmp_path / "nothing").mkdir()
     with pytest.raises(UserError, match=name):
         grade_class(adding[0], adding[1], "adding", Options(tmp_path / name), QUIET)
+
+
+@pytest.mark.parametrize("before", [0, 1])
+def test_a_run_that_ends_before_anybody_is_graded_is_over_and_any_other_can_be_resumed(
+    adding: tuple[Path, CourseTree, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: int
+) -> None:
+    root = tmp_path / "repository"
+    shutil.copytree(adding[0], root)
+    tree = CourseTree(root / "_build" / "course")
+    (tmp_path / "in").mkdir()
+    for student in ("ann", "bob"):
+        (tmp_path / "in" / f"{student}.ipynb").write_text("{")
+    entered = []
+
+    def enter_some(_tree: CourseTree, _lab: Lab, judged: Judged, _state: str) -> None:
+        if len(entered) == before:
+            raise UserError("the disk is full")
+        entered.append(judged.student)
+
+    monkeypatch.setattr(class_grading, "enter", enter_some)
+    for _ in range(2):
+        entered.clear()
+        with pytest.raises(UserError, match="the disk is full"):
+            grade_class(root, tree, "adding", Options(tmp_path / "in"), QUIET)
+        run = Run.read(tree, "adding")
+        assert run is not None
+        assert run.finished == (before == 0)

@@ -1,5 +1,6 @@
 import csv
 import io
+import unicodedata
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,7 +14,7 @@ from mlsys.grading.deadlines import Lateness
 from mlsys.grading.layouts import Ignored
 from mlsys.grading.progress import tracked
 from mlsys.grading.records import REFUSED, QuestionRecord, Record
-from mlsys.grading.report import arrivals, by_question, reasons, table, to_csv
+from mlsys.grading.report import arrivals, by_question, other_versions, reasons, safe, table, to_csv
 from mlsys.grading.submissions import Collected
 
 
@@ -108,6 +109,13 @@ def test_who_came_late_or_not_at_all_is_said_and_no_name_commands_the_terminal()
     ]
 
 
+def test_many_files_that_are_nobodys_for_one_reason_do_not_hide_the_others() -> None:
+    many = tuple(Ignored(f"data/{number}", "its name says no student") for number in range(5000))
+    shown = arrivals(Collected({}, {}, ignored=(*many, Ignored("eve.ipynb", "in doubt")))).plain.splitlines()
+    assert len(shown) == 12
+    assert shown[10:] == ["ignored: 4990 more: its name says no student", "ignored: eve.ipynb: in doubt"]
+
+
 def test_who_is_late_by_canvas_mark_alone_is_said_with_the_file_for_the_time(tmp_path: Path) -> None:
     late = Attempt("d", "carterbob_LATE_102_901_tiling.ipynb", "canvas", number=901, late=True)
     timed = replace(late, time=datetime(2026, 11, 21, tzinfo=UTC))
@@ -132,3 +140,46 @@ def test_the_time_left_follows_the_pace_so_far_however_slow() -> None:
             advance()
     assert "4/10" in console.file.getvalue()  # type: ignore[attr-defined]
     assert "0:09:00" in console.file.getvalue()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize(
+    "message",
+    [
+        'x;=HYPERLINK("http://evil.example")',
+        "x,=1+1",
+        "x\t@SUM(A1)",
+        'x;"=1+1"',
+        "x; \ufeff=1+1",
+        "\uff1d1+1",
+        "x;\uff0b1+1;\uff0d1+1;\uff201",
+        "\ufeff=1",
+        "\u00a0=1",
+        'a";"=1',
+        "-1+1",
+        "\u200b@x",
+    ],
+)
+def test_a_spreadsheet_that_splits_elsewhere_finds_no_formula(separator: str, message: str) -> None:
+    text = to_csv([record("ann", question("a", "error", 0, 1, message))])
+    # Some readers honour quotes, some do not.
+    cells = [cell for row in csv.reader(text.splitlines(), delimiter=separator) for cell in row]
+    cells += [cell for line in text.splitlines() for cell in line.split(separator)]
+    for cell in cells:
+        start = unicodedata.normalize("NFKC", cell.replace("\ufeff", "").replace("\u200b", "")).strip(' "')
+        assert not start.startswith(("=", "+", "-", "@")), cell
+
+
+def test_numbers_and_plain_words_stay_as_they_are() -> None:
+    for text in ("-2.5", "+3", "-1e-05", "-40%", "expected 3, -2; +1", "a-b", "x = 1", "ann@uni.edu", "'=1"):
+        assert safe(text) == text
+
+
+def test_who_handed_in_another_version_is_listed_in_a_line() -> None:
+    old = [replace(one, version="2") for one in CLASS[:2]] + [replace(CLASS[2], version="3"), CLASS[3]]
+    assert other_versions(old, "3").plain.splitlines() == [
+        "version: di: handed in version 1 of the lab (now 3); graded with the newest tests where they fit",
+        "version: ann, bob: handed in version 2 of the lab (now 3); graded with the newest tests where they fit",
+    ]
+    assert not other_versions(CLASS, "1")
+    assert other_versions([replace(CLASS[0], version="\x1b[2J")], "1").plain.isprintable()

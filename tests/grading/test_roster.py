@@ -66,6 +66,12 @@ def test_section_holds_before_everybody_and_student_before_section() -> None:
         ("id,name\nann,Ann\nann,Another\n", r"line 3, column 'id': 'ann' stands in line 2 already"),
         ("id,name\n../ann,Ann\n", r"line 2, column 'id': '../ann' is no id"),
         ('id,name\n"a""n",Ann\n', r"is no id"),
+        (
+            "id,name\nann,Ann\nAnn,Anna\n",
+            r"line 3, column 'id': 'Ann' and 'ann' in line 2 are one folder",
+        ),
+        ("id,name\n" + "\u6f22" * 67 + ",Ann\n", r"is no id: it takes 201 bytes, the limit is 200: shorten it"),
+        ("id,name\n" + "x" * 101 + ",Ann\n", r"is no id: it has 101 characters, the limit is 100"),
         ("id,name,canvas id\nann,A,7\nbob,B,7\n", r"line 3, column 'canvas id': '7' stands in line 2"),
         ("id,name,canvas id\nann,A,1.23E+11\n", r"shortened by a spreadsheet"),
         ("id,name\nann,Baker, Ann\n", r"line 2 has 3 cells.*quotes"),
@@ -189,6 +195,8 @@ STUDENTS = [
     Student("jose", "José de la Cruz"),
     Student("li", "Li Na"),
     Student("na", "Na Li"),
+    Student("sita", "राम, सीता"),
+    Student("sata", "राम, सात"),
 ]
 
 
@@ -200,6 +208,7 @@ STUDENTS = [
         (Person(student="jose"), "jose"),
         (Person(name="de la Cruz, Jose\u0301"), "jose"),  # accent as a character of its own
         (Person(name="delacruzjosé"), "jose"),
+        (Person(name="रामसीता"), "sita"),
         (Person(name="Baker, Ann", canvas_id="1"), "ann"),
     ],
 )
@@ -218,6 +227,7 @@ def test_person_is_found_by_id_or_name(person: Person, student: str) -> None:
         (Person(canvas_id="2", sis_login_id="ab1@uni.edu"), "ids belong to several students: ann, ann2"),
         (Person(name=""), "nobody"),
         (Person(name="Ann"), "nobody"),
+        (Person(name="रामसत"), "nobody"),  # vowel signs tell names apart
     ],
 )
 def test_doubtful_person_is_nobody_with_the_reason(person: Person, reason: str) -> None:

@@ -3,11 +3,11 @@ import json
 import os
 import struct
 import zipfile
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from handing_in import DUE, NOW, folder, notebook, submitted, take, zipped
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,55 +22,12 @@ from mlsys.grading.layouts import place
 from mlsys.grading.reader import MAX_BYTES, Refused
 from mlsys.grading.roster import Roster, Student
 from mlsys.grading.roster_file import parse_roster
-from mlsys.grading.submissions import Collected, collect
-
-NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
-DUE = datetime(2026, 11, 20, 22, 59, tzinfo=UTC)
-ROSTER = parse_roster(
-    "id,name,canvas id,time zone,late days,due tiling\n"
-    "*,,,Europe/Berlin,,2026-11-20 23:59\n"
-    'ann,"Baker, Ann",101,,,\n'
-    "bob,Bob Carter,102,,2,\n"
-    "cy,Cy Dunn,103,,,2026-11-27 23:59\n"
-)
-
-
-def notebook(text: str = "") -> bytes:
-    cell = {"cell_type": "code", "source": text, "metadata": {}, "outputs": [], "execution_count": None}
-    return json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}).encode()
-
-
-def zipped(path: Path, files: Mapping[str, bytes], time: datetime | None = None) -> Path:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in files.items():
-            info = zipfile.ZipInfo(name, (2026, 11, 25, 8, 0, 0))
-            info.compress_type = zipfile.ZIP_DEFLATED
-            if time is not None:
-                info.extra = struct.pack("<HHBl", 0x5455, 5, 1, int(time.timestamp()))
-            archive.writestr(info, data)
-    return path
-
-
-def folder(path: Path, files: Mapping[str, tuple[bytes, datetime]]) -> Path:
-    for name, (data, time) in files.items():
-        file = path / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(data)
-        os.utime(file, (time.timestamp(),) * 2)
-    return path
+from mlsys.grading.submissions import collect
 
 
 @pytest.fixture
 def tree(tmp_path: Path) -> CourseTree:
     return CourseTree(tmp_path / "course")
-
-
-def take(source: Path | None, tree: CourseTree, roster: Roster | None = ROSTER, policy: str = "newest") -> Collected:
-    return collect(source, tree, "tiling", roster, policy=policy, now=NOW)
-
-
-def submitted(tree: CourseTree, student: str) -> bytes:
-    return tree.submitted("tiling", student).read_bytes()
 
 
 def test_canvas_download_finds_students_by_user_id(tree: CourseTree, tmp_path: Path) -> None:

@@ -192,8 +192,9 @@ def test_no_cell_of_a_table_is_a_formula_or_has_a_control_code(graded, tmp_path)
     _, tree, batch, _ = graded
     export_gradebook(tree, "adding", tmp_path / "grades.csv")
     for text in (to_csv(batch.records.values()), (tmp_path / "grades.csv").read_text()):
-        for row in csv.reader(io.StringIO(text)):
-            assert [cell for cell in row if cell.startswith(("=", "+", "-", "@")) or not cell.isprintable()] == []
+        for separator in (",", ";", "\t"):
+            for row in csv.reader(io.StringIO(text), delimiter=separator):
+                assert [cell for cell in row if cell.startswith(("=", "+", "-", "@")) or not cell.isprintable()] == []
 
 
 def test_a_terminal_obeys_nothing_that_a_student_wrote(graded):  # type: ignore[no-untyped-def]
@@ -245,7 +246,9 @@ def test_a_version_cannot_name_a_file(graded):  # type: ignore[no-untyped-def]
     assert "is not kept" in record.repairs[0]
 
 
-@pytest.mark.parametrize("name", ["..", "a\nb", 'a"b', "-rf", "=1+1", "a;b", " a", "a" * 120, "\u202egpj"])
+@pytest.mark.parametrize(
+    "name", ["..", "a\nb", 'a"b', "-rf", "=1+1", "a;b", " a", "a" * 120, "\u6f22" * 83, "\u202egpj"]
+)
 def test_a_name_that_is_none_is_refused_before_anything_is_written(graded, tmp_path, name):  # type: ignore[no-untyped-def]
     folder, tree, _, _ = graded
     before = sorted(tree.root.rglob("*"))
