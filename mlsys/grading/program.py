@@ -47,9 +47,24 @@ def _run(tree: ast.Module | ast.Expression, label: str, names: dict[str, Any]) -
     code: CodeType = compile(tree, label, mode, ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     value: object = eval(code, names)
     if code.co_flags & inspect.CO_COROUTINE:
-        import asyncio
+        return _awaited(value)
+    return value
 
-        value = asyncio.run(value)  # type: ignore[arg-type]
+
+def _awaited(coroutine: Any) -> object:
+    import asyncio
+
+    class Loop(asyncio.SelectorEventLoop):
+        """A loop without the pair of sockets by which threads wake one: a sandbox has none."""
+
+        def _make_self_pipe(self) -> None:
+            self._ssock = self._csock = None
+
+        def _close_self_pipe(self) -> None:
+            pass
+
+    with asyncio.Runner(loop_factory=Loop) as runner:
+        value: object = runner.run(coroutine)
     return value
 
 
