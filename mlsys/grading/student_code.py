@@ -25,15 +25,17 @@ _KEPT = (
     ast.AugAssign,
 )
 _LEFT_OUT = (ast.If, ast.For, ast.While, ast.With, ast.Try)
-_SCOPES = (
-    ast.FunctionDef,
-    ast.AsyncFunctionDef,
-    ast.ClassDef,
-    ast.Lambda,
-    ast.ListComp,
-    ast.SetComp,
-    ast.DictComp,
-    ast.GeneratorExp,
+_SCOPES = frozenset(
+    (
+        ast.FunctionDef,
+        ast.AsyncFunctionDef,
+        ast.ClassDef,
+        ast.Lambda,
+        ast.ListComp,
+        ast.SetComp,
+        ast.DictComp,
+        ast.GeneratorExp,
+    )
 )
 _PARSE_ERRORS = (SyntaxError, ValueError, RecursionError, MemoryError)
 
@@ -161,13 +163,18 @@ def _global_reads(source: str) -> Iterator[str]:
 
 def _uses(statement: ast.stmt, lines: Sequence[str]) -> frozenset[str]:
     """The global names that a statement of the cell with these lines reads."""
-    nodes = list(ast.walk(statement))
-    if any(isinstance(node, _SCOPES) for node in nodes):
+    read = set()
+    scoped = False
+    for node in ast.walk(statement):
+        scoped = scoped or type(node) in _SCOPES
+        if type(node) is ast.Name and type(node.ctx) is ast.Load:
+            read.add(node.id)
+    if scoped:
         try:
             return frozenset(_global_reads(_text_of(statement, lines)))
         except SyntaxError:  # such as brackets round a decorator, which begin above it
             pass
-    return frozenset(node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
+    return frozenset(read)
 
 
 def _text_of(statement: ast.stmt, lines: Sequence[str]) -> str:

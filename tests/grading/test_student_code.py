@@ -4,6 +4,7 @@ import pytest
 
 from mlsys.grading.student_code import (
     defined_names,
+    free_names,
     needed_statements,
     plain_python,
     read_added,
@@ -93,3 +94,31 @@ def test_a_chain_of_thousands_of_names_is_followed_in_linear_time() -> None:
     started = time.process_time()
     assert needed_statements([cell], {"a0"}) == [list(range(length))]
     assert time.process_time() - started < 1
+
+
+@pytest.mark.parametrize(
+    "unit", ["f = lambda: 0\n", "a = b\n", "a=b;", "def f(): 0\n", "x = f'{a}'\n", "%time a = 1\n", "a\\\n", "x = '\n"]
+)
+def test_the_largest_cells_of_small_statements_are_read_in_seconds(unit: str) -> None:
+    cells = [(unit * 20_000)[: 19_990 - 19_990 % len(unit)] + f"#{number}" for number in range(3)]
+    started = time.process_time()
+    read = [read_added(cell) for cell in cells]
+    for cell in cells:
+        defined_names(cell)
+    needed_statements(read, {"f", "x"})
+    assert time.process_time() - started < 2  # 25 cells fit into a notebook
+
+
+@pytest.mark.parametrize("deep", ["lambda: " * 2000 + "0", "[" * 90 + "a" + " for i in b]" * 90])
+def test_deep_nesting_costs_that_cell_alone(deep: str) -> None:
+    assert used_names(f"x = {deep}") <= {"a", "b"}
+    assert needed_statements([read_added(f"deep = {deep}"), read_added("y = 1")], {"y"}) == [[], [0]]
+
+
+def test_names_in_statements_of_one_line_are_told_apart() -> None:
+    cell = read_added("é = 'ä'; f = lambda: a + é; g = [b for b in c]\n@d\ndef h(e=f): return lambda: e + i")
+    assert cell.uses == (frozenset(), {"a", "é"}, {"c"}, {"d", "f", "i"})
+
+
+def test_names_that_tests_bind_are_not_free() -> None:
+    assert free_names("import a\nfor b in c: d = e(b)\ndef f(g): return g + h\nf(d)") == {"c", "e", "h"}
