@@ -239,6 +239,7 @@ def _is_same_leaf(again: object, result: object) -> bool:
     import torch
 
     if isinstance(result, torch.Tensor):
-        alike = isinstance(again, torch.Tensor) and again.shape == result.shape and again.dtype == result.dtype
-        return alike and is_close(again, result)
+        if not isinstance(again, torch.Tensor) or again.shape != result.shape or again.dtype != result.dtype:
+            return False
+        return is_close(again, result)
     return type(again) is type(result) and again == result

@@ -74,7 +74,7 @@ def with_older_tests(current: Lab, older: Lab) -> list[str]:
     return [
         question.name
         for question in current.questions
-        if question.name in names and _interface_changed(current, older, question.name)
+        if question.name in names and not question.written and _interface_changed(current, older, question.name)
     ]
 
 
@@ -101,7 +101,7 @@ class _Interface:
         self.asked = _definitions(starter(cell.source) for cell in answers if cell.question == name)
         answered = _definitions(starter(cell.source) for cell in answers)
         self.given = _definitions(cell.source for cell in lab.cells if cell.kind == "code" and cell.role in (SETUP, ""))
-        read = free_names(plain_python(question.graded.source)) if not question.written else frozenset()
+        read = free_names(plain_python(question.graded.source))
         self.tested = {one: answered[one] for one in read if one in answered and one not in self.given}
         reads = (used_names(plain_python(cell.source)) for cell in answers if cell.question in lab.needed(question))
         self.used = frozenset().union(*reads) & set(self.given)

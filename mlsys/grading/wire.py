@@ -75,7 +75,7 @@ def _plain(value: object) -> object:
     if kind in _PLAIN or kind is float:
         return value
     if issubclass(kind, np.generic) and not issubclass(kind, float | str):
-        return np.generic.item(value)  # type: ignore[arg-type]
+        return np.generic.item(value)  # type: ignore[call-overload]
     if issubclass(kind, int):
         return int.__int__(value)  # type: ignore[arg-type]
     if issubclass(kind, float):
