@@ -12,10 +12,13 @@ from dataclasses import dataclass
 from nbformat import NotebookNode
 
 from mlsys.grading.reader import Refused
-from mlsys.grading.student_code import defined_names, left_out
+from mlsys.grading.student_code import defined_names, read_added
 
 ADDED = "added"
 """Role of a student's own cells in a canonical notebook."""
+
+MOST_LINES = 8
+"""Line numbers that one sentence of the report lists."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ def ingest(submitted: NotebookNode, released: NotebookNode, original: NotebookNo
     }
     report = _Report(submitted.cells, released.cells, (original or released).cells, matches, chosen)
     notebook = copy.deepcopy(released)
-    notebook.cells = _assemble(submitted.cells, notebook.cells, matches, chosen)
+    notebook.cells = _assemble(submitted.cells, notebook.cells, (original or released).cells, matches, chosen)
     notebook.metadata["mlsys"]["submitted_version"] = str(
         submitted.metadata.get("mlsys", {}).get("version") or released.metadata["mlsys"]["version"]
     )
@@ -68,6 +71,11 @@ def grade_id(cell: NotebookNode) -> str:
 
 def _is_ours(cell: NotebookNode) -> bool:
     return bool(grade_id(cell)) and cell.metadata["mlsys"]["role"] != "setup"
+
+
+def _is_shown(cell: NotebookNode) -> bool:
+    """Whether a released cell is code that the lab only shows; what a student makes of it counts as an added cell."""
+    return cell.cell_type == "code" and not grade_id(cell)
 
 
 def is_answer(cell: NotebookNode) -> bool:
@@ -88,10 +96,8 @@ def _match(cells: list[NotebookNode], released: list[NotebookNode]) -> dict[int,
     by(grade_id, grade_id)
     by(lambda cell: (cell.cell_type, cell.source.strip()), lambda cell: (cell.cell_type, cell.source.strip()))
     found = set(matches.values())
-    by(
-        lambda cell: cell.metadata.get("student_id"),
-        lambda cell: cell["id"] if released.index(cell) not in found else None,
-    )
+    left = {id(cell) for place, cell in enumerate(released) if place not in found}
+    by(lambda cell: cell.metadata.get("student_id"), lambda cell: cell["id"] if id(cell) in left else None)
     _match_answers_by_names(cells, released, matches)
     _match_written_by_place(cells, released, matches)
     return matches
@@ -126,15 +132,25 @@ def _best(candidates: list[int], cells: list[NotebookNode], released: NotebookNo
 
 
 def _assemble(
-    cells: list[NotebookNode], released: list[NotebookNode], matches: dict[int, int], chosen: dict[int, int]
+    cells: list[NotebookNode],
+    released: list[NotebookNode],
+    original: list[NotebookNode],
+    matches: dict[int, int],
+    chosen: dict[int, int],
 ) -> list[NotebookNode]:
     following: dict[int, list[NotebookNode]] = {}
+    shown = {cell.source.strip() for cell in original if not grade_id(cell)}
     place = -1
     for index, cell in enumerate(cells):
         target = matches.get(index)
         if target is not None and chosen[target] == index:
             place = target
-        elif target is None or (is_answer(released[target]) and cell.source.strip() != released[target].source.strip()):
+            worked_in = _is_shown(released[target]) and cell.cell_type == "code" and cell.source.strip() not in shown
+        else:
+            worked_in = target is None or (
+                is_answer(released[target]) and cell.source.strip() != released[target].source.strip()
+            )
+        if worked_in:
             cell = copy.deepcopy(cell)
             cell.metadata = {"mlsys": {"role": ADDED}}
             cell["id"] = f"added-{index}"
@@ -183,8 +199,8 @@ class _Report:
         if order != sorted(order):
             yield "The cells stood in another order; they were put back in the lab's order."
         for index, cell in enumerate(self.cells):
-            if index not in self.matches and cell.cell_type == "code" and (lines := left_out(cell.source)):
-                where = ", ".join(map(str, lines))
+            if index not in self.matches and cell.cell_type == "code" and (lines := read_added(cell.source).left_out):
+                where = ", ".join(map(str, lines[:MOST_LINES])) + (", ..." if len(lines) > MOST_LINES else "")
                 yield (
                     f"An added cell (number {index + 1}) has loops or conditions at its top level (line {where}); "
                     "of added cells only imports, definitions and assignments are used."

@@ -11,7 +11,6 @@ import contextlib
 import io
 import os
 import re
-import symtable
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -22,13 +21,14 @@ from mlsys.grading.draws import SEED_VARIABLE
 from mlsys.grading.gpu_turns import GpuTurns
 from mlsys.grading.program import describe_failure, run_cell
 from mlsys.grading.proxy import Proxy
-from mlsys.grading.session import FUNCTION, Program, Session, StudentFailed
+from mlsys.grading.session import FUNCTION, GuardedCall, Program, Session, StudentFailed
 from mlsys.grading.slot.arena import Tampered
 from mlsys.grading.slot.sandbox import SandboxError
 from mlsys.grading.slot.slot import Slot
-from mlsys.grading.student_code import used_names
-from mlsys.grading.student_words import own_lines, printable, without_inputs
-from mlsys.grading.verdicts import NotAKernel, Suspicious, Verdict
+from mlsys.grading.student_code import free_names
+from mlsys.grading.student_words import exception_kind, own_lines, printable, without_inputs
+from mlsys.grading.tolerances import is_close
+from mlsys.grading.verdicts import GradingError, NotAKernel, Suspicious, Verdict
 
 _MARKER = re.compile(r"^[ \t]*### (BEGIN|END) HIDDEN TESTS[ \t]*$", re.MULTILINE)
 
@@ -58,7 +58,7 @@ def judge(
         SandboxError: the slot cannot be started again.
     """
     session = Session(slot, program, device, turns)
-    hidden = False
+    hidden = secret = False  # in a hidden test; after the first of them, for a student's process remembers its inputs
     try:
         with _trusted_names(program.setup, seed) as names:
             session.run()
@@ -67,24 +67,42 @@ def judge(
                 names[name] = Proxy(name, session.call, session) if value is FUNCTION else value
             value = None
             for hidden, text in segments(tests):
+                secret = secret or hidden
                 with checks.hidden_values() if hidden else contextlib.nullcontext():
                     value = run_cell(text, label, names)
             _check_that_kernels_did_it(session)
             return _verdict_of(value)
-    except Tampered as error:
-        return Verdict.of(Suspicious(f"The process answered as no honest one does: {error}."))
     except SandboxError:
         raise  # no student's fault
     except Exception as error:
+        if isinstance(error, Tampered):
+            error = Suspicious(f"{_DISHONEST}: {error}.")
         verdict, lines = describe_failure(error, {label})
-        message, said = verdict.message, list(error.lines) if isinstance(error, StudentFailed) else []
-        if hidden and isinstance(error, StudentFailed) and error.own_words:
-            message, said = without_inputs(message, verdict.name), own_lines(said, program.cells)
+        said = list(error.lines) if isinstance(error, StudentFailed) else []
+        message = verdict.message
+        if secret:
+            message, said = _without_inputs(error, verdict), own_lines(said, program.cells)
         message = printable(message) + _place(verdict, lines, hidden)
         lost = isinstance(error, StudentFailed) and error.lost
         return replace(verdict, message=message, detail=printable("\n".join(said)), lost=lost)
     finally:
         session.close()
+
+
+_DISHONEST = "The process answered as no honest one does"
+
+
+def _without_inputs(error: Exception, verdict: Verdict) -> str:
+    """What a student may read of a failure after hidden tests have begun: nothing that the student's code can shape.
+
+    That is what a test's own comparison says, and what the judge says by itself. An exception of Python's may quote
+    what the student's function returned.
+    """
+    if isinstance(error, StudentFailed):
+        return without_inputs(verdict.message, verdict.name) if error.own_words else verdict.message
+    if isinstance(error, GradingError):
+        return f"{_DISHONEST}." if verdict.message.startswith(_DISHONEST) else verdict.message
+    return verdict.message if isinstance(error, AssertionError) else without_inputs(verdict.message, verdict.name)
 
 
 _SAID_BY_ITSELF = ("needs gpu", "needs review", "not implemented", "not a kernel", "suspicious", "slow")
@@ -131,12 +149,7 @@ def _names_of_answers(tests: str, trusted: dict[str, Any]) -> list[str]:
     >>> _names_of_answers("for x in range(3):\n    check(double(x), SIZE)", {"check": None})
     ['SIZE', 'double']
     """
-    own = {symbol.get_name() for symbol in symtable.symtable(tests, "tests", "exec").get_symbols() if _is_bound(symbol)}
-    return sorted(used_names(tests) - own - set(trusted) - set(dir(builtins)))
-
-
-def _is_bound(symbol: symtable.Symbol) -> bool:
-    return symbol.is_assigned() or symbol.is_imported() or symbol.is_namespace()
+    return sorted(free_names(tests) - set(trusted) - set(dir(builtins)))
 
 
 def segments(source: str) -> list[tuple[bool, str]]:
@@ -160,19 +173,73 @@ def _check_that_kernels_did_it(session: Session) -> None:
     a test that launches the kernel itself, `grading.check_kernel`.
 
     Raises:
-        NotAKernel: the result is the same.
-        StudentFailed: the replay was lost with its slot.
+        NotAKernel: the result of a call is the same.
+        StudentFailed: a call cannot be replayed: "suspicious", or lost with its process or its slot.
     """
+    calls = [call for call in session.guarded_calls if any(map(_is_evidence, _leaves(call.result)))]
+    if not calls:
+        return
+    replayed = session.call_without_kernels(calls)
+    for call in calls:
+        try:
+            again = next(replayed)
+        except StudentFailed as error:
+            raise _not_replayed(call, error) from None
+        if _is_same(again, call.result):
+            raise NotAKernel(f"{call.name} gives the same result when kernels do nothing, so no kernel makes it.")
+
+
+def _not_replayed(call: GuardedCall, error: StudentFailed) -> StudentFailed:
+    """What to say of a replay that failed; one that was lost, or took too long, may be tried again."""
+    if error.lost:
+        return error
+    slow = error.verdict == "timed out"
+    kind = exception_kind(str(error))
+    how = "did not end in time" if slow else f"failed with {kind}" if kind else "failed"
+    message = (
+        f"{call.name} was called again with kernels that do nothing, to see that a kernel makes its result, and {how}. "
+        "A person will look. To have it graded without that, leave out of the function what checks the kernel's result "
+        "or waits for it."
+    )
+    return StudentFailed("suspicious", message, error.lines, lost=slow)
+
+
+def _leaves(value: object) -> Iterator[object]:
+    """The tensors and plain values of a result."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from _leaves(item)
+    else:
+        yield value
+
+
+def _is_evidence(leaf: object) -> bool:
+    """Whether a result can tell that a kernel made it: memory that was only allocated may hold one number all over."""
     import torch
 
-    for name, (args, kwargs, result) in session.guarded_calls.items():
-        if not isinstance(result, torch.Tensor) or result.numel() == 0:
-            continue
-        try:
-            again = session.call_without_kernels(name, args, kwargs)
-        except StudentFailed as error:
-            if error.lost:
-                raise  # nothing is known yet
-            continue  # it cannot even run without them
-        if isinstance(again, torch.Tensor) and again.shape == result.shape and torch.equal(again, result):
-            raise NotAKernel(f"{name} gives the same result when kernels do nothing, so no kernel makes it.")
+    if isinstance(leaf, torch.Tensor):
+        if leaf.numel() == 1:
+            leaf = leaf.item()
+        else:
+            return leaf.numel() > 1 and bool((leaf != leaf.flatten()[0]).any())
+    return isinstance(leaf, int | float) and leaf not in (0, 1)
+
+
+def _is_same(again: object, result: object) -> bool:
+    """Whether all that is evidence in a result came out again, but for rounding."""
+    before, now = list(_leaves(result)), list(_leaves(again))
+    return len(before) == len(now) and all(
+        _is_same_leaf(other, one) for one, other in zip(before, now, strict=True) if _is_evidence(one)
+    )
+
+
+def _is_same_leaf(again: object, result: object) -> bool:
+    import torch
+
+    if isinstance(result, torch.Tensor):
+        if not isinstance(again, torch.Tensor) or again.shape != result.shape or again.dtype != result.dtype:
+            return False
+        return is_close(again, result)
+    return type(again) is type(result) and again == result

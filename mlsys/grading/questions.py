@@ -1,7 +1,7 @@
 """All questions of one submission: the verdict of each, as it goes into the record."""
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from nbformat import NotebookNode
@@ -13,7 +13,7 @@ from mlsys.grading.ingest import grade_id
 from mlsys.grading.records import QuestionRecord
 from mlsys.grading.runner import LIMITS, grade_question
 from mlsys.grading.runs import Terms
-from mlsys.grading.submission import released_lab, submission_of
+from mlsys.grading.submission import released_lab, submission_of, with_older_tests
 from mlsys.grading.verdicts import Verdict
 
 
@@ -28,7 +28,9 @@ def judge_questions(
     only: Collection[str] = (),
     tries: int = 2,
 ) -> tuple[QuestionRecord, ...]:
-    """Run every question of a canonical notebook, with the tests of the version that the student worked on.
+    """Run every question of a canonical notebook.
+
+    A question gets the newest tests, unless its interface has changed since the version that the notebook is of.
 
     Args:
         tree: the course.
@@ -42,19 +44,21 @@ def judge_questions(
     """
     current = released_lab(tree, name)
     version = notebook.metadata["mlsys"]["submitted_version"]
-    lab = current if version == current.version else released_lab(tree, name, version)
+    older = current if version == current.version else released_lab(tree, name, version)
+    changed = with_older_tests(current, older) if older is not current else []
     cells = {grade_id(cell): cell for cell in notebook.cells if grade_id(cell)}
-    submission = submission_of(notebook, lab)
     # Waiting is limited in proportion.
     wall_s = cpu_limit_s * LIMITS.wall_s / LIMITS.cpu_s
     limits = replace(LIMITS, cpu_s=cpu_limit_s, wall_s=wall_s, sandboxed=terms.sandboxed)
 
     def judged(question: Question) -> QuestionRecord:
         started = time.monotonic()
-        asked = next((other for other in lab.questions if other.name == question.name), question)
+        lab = older if question.name in changed else current
         if question.written:
-            verdict = _written_verdict(cells[question.graded.id], asked)
+            texts = (one.graded.source for one in (*current.questions, *older.questions) if one.name == question.name)
+            verdict = _written_verdict(cells[question.graded.id], texts)
         else:
+            asked, submission = lab.question(question.name), submission_of(notebook, lab)
             for _ in range(tries):
                 verdict = grade_question(submission, asked, device, seed=terms.seed, limits=limits)
                 if not verdict.lost:
@@ -71,7 +75,7 @@ def judge_questions(
     return tuple(judged(question) for question in current.questions if not only or question.name in only)
 
 
-def _written_verdict(cell: NotebookNode, asked: Question) -> Verdict:
-    if cell.source.strip() == starter(asked.graded.source).strip():
+def _written_verdict(cell: NotebookNode, texts: Iterable[str]) -> Verdict:
+    if cell.source.strip() in (starter(text).strip() for text in texts):
         return Verdict("not implemented", message="No answer was written.")
     return Verdict("needs review")

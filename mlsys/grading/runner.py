@@ -8,7 +8,7 @@ import ast
 import platform
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
@@ -20,13 +20,22 @@ from typing import Any
 
 import mlsys
 from mlsys.course.lab import PREDICT, SETUP, SOLUTION, Lab, Question
+from mlsys.course.starter import starter
 from mlsys.errors import UserError
 from mlsys.grading.gpu_turns import GpuTurns
 from mlsys.grading.judge import judge
 from mlsys.grading.session import Program
 from mlsys.grading.slot.limits import Limits
 from mlsys.grading.slot.slot import WARM_UP, Slot
-from mlsys.grading.student_code import needed_statements, parse, plain_python, read_added
+from mlsys.grading.student_code import (
+    defined_names,
+    free_names,
+    needed_statements,
+    parse,
+    plain_python,
+    read_added,
+    used_names,
+)
 from mlsys.grading.verdicts import Verdict
 from mlsys.measure.device import torch_sees_gpu
 
@@ -42,7 +51,10 @@ COMPILING = 4
 
 @dataclass(frozen=True)
 class StudentCell:
-    """A cell of a canonical submission that can run; `added` cells are the student's own."""
+    """A cell of a canonical submission that can run; `added` cells are the student's own.
+
+    Cells of the lab are known by their id. Of setup cells and of cells that the lab only shows, its own text runs.
+    """
 
     id: str
     source: str
@@ -51,7 +63,7 @@ class StudentCell:
 
 @dataclass(frozen=True)
 class Submission:
-    """A canonical submission: the lab in the version that the student worked on, and the student's cells in order."""
+    """A canonical submission: the lab in the version whose tests are used, and the cells that can run, in order."""
 
     lab: Lab
     cells: tuple[StudentCell, ...]
@@ -97,31 +109,51 @@ def on_gpu(limits: Limits) -> Limits:
 
 
 def program(submission: Submission, question: Question) -> Program:
-    """The cells that run for `question`, in order: setup, added cells, and the answers it needs."""
+    """Select the cells that run for `question`, in order: setup, the answers it needs, and statements of other cells.
+
+    Other cells are those that the student added and those that the lab only shows, such as an example to run. Their
+    statements run if they bind names that the answers or the tests use and that nothing else gives.
+    """
     lab = submission.lab
     wanted = set(lab.needed(question))
     parts = {cell.id: cell for cell in lab.cells}
     answers = {cell.id for cell in lab.cells if cell.question in wanted and cell.role in (PREDICT, SOLUTION)}
-    added = [read_added(cell.source) for cell in submission.cells if cell.added]
-    keeps = needed_statements(
-        added, [cell.source for cell in submission.cells if cell.id in answers and not cell.added]
-    )
-    kept = iter(zip(added, keeps, strict=True))
+    given = [cell for cell in submission.cells if cell.id in answers and not cell.added]
+    setup = _names_of(cell.source for cell in lab.cells if cell.role == SETUP)
+    answered = _names_of(cell.source for cell in given if not _is_starter(cell, parts[cell.id].source))
+    others = {}
+    for index, cell in enumerate(submission.cells):
+        if cell.added:
+            others[index] = read_added(cell.source)
+        elif not parts[cell.id].role:
+            others[index] = read_added(parts[cell.id].source).without(setup | answered)
+    used = frozenset().union(*(used_names(plain_python(cell.source)) for cell in given))
+    tested = free_names(plain_python(question.graded.source)) - setup - answered
+    needed = needed_statements(list(others.values()), used | tested)
+    keep = dict(zip(others, needed, strict=True))
     cells: list[dict[str, Any]] = []
     count = 0
-    for cell in submission.cells:
-        if cell.added:
-            count += 1
-            content, keep = next(kept)
-            if keep:
-                label = f"your added cell {count}"
-                cells.append({"kind": "added", "label": label, "source": content.source, "keep": keep})
+    for index, cell in enumerate(submission.cells):
+        if index in others:
+            count += cell.added
+            label = f"your added cell {count}" if cell.added else f"cell {cell.id} of the lab"
+            if keep[index]:
+                cells.append({"kind": "added", "label": label, "source": others[index].source, "keep": keep[index]})
         elif parts[cell.id].role == SETUP:
             cells.append({"kind": "setup", "label": f"setup {cell.id}", "source": plain_python(parts[cell.id].source)})
         elif cell.id in answers:
             label = f"your answer {parts[cell.id].question}"
             cells.append({"kind": "answer", "label": label, "source": plain_python(cell.source)})
     return Program([cell for cell in cells if cell["kind"] == "setup"], cells)
+
+
+def _names_of(sources: Iterable[str]) -> frozenset[str]:
+    return frozenset().union(*map(defined_names, sources))
+
+
+def _is_starter(cell: StudentCell, source: str) -> bool:
+    """Whether an answer is still what students got for the lab's own cell `source`."""
+    return cell.source.strip() == starter(source).strip()
 
 
 def check_device(device: str) -> str:

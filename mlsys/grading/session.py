@@ -58,8 +58,9 @@ _SIGNALS = {4: "illegal instruction", 6: "abort", 7: "bus error", 8: "arithmetic
 class StudentFailed(GradingError):
     """Something of the student's failed over there; `lines` are the student's own lines on its way.
 
-    `own_words` says that message and lines come from the student's process, which can tell anything; `lost`, that the
-    process was killed from outside or lost with its slot, as far as one can tell, and may be tried again.
+    `own_words` says that message and lines come from a process that runs the student's code, which can shape them;
+    `lost`, that the process was killed from outside or lost with its slot, as far as one can tell, and may be tried
+    again.
     """
 
     def __init__(
@@ -70,6 +71,16 @@ class StudentFailed(GradingError):
         self.lines = tuple(lines)
         self.own_words = own_words
         self.lost = lost
+
+
+@dataclass(frozen=True)
+class GuardedCall:
+    """A call of a student's function with guard bands, and what it returned."""
+
+    name: str
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    result: Any
 
 
 @dataclass(frozen=True)
@@ -99,7 +110,7 @@ class Session:
         self.program = program
         self.device = device
         self._turns = turns or GpuTurns()
-        self.guarded_calls: dict[str, tuple[tuple[Any, ...], dict[str, Any], Any]] = {}
+        self.guarded_calls: list[GuardedCall] = []
         self._slot = slot
         # For all processes of the question together, from the first one on: the judge's own imports take no time of it.
         self._deadline_s: float | None = None
@@ -131,18 +142,19 @@ class Session:
         return FUNCTION if reply.get("kind") == "function" else decode(reply.get("value"), arrays, strided=False)
 
     def call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], guarded: bool) -> Any:
-        """Call a function of the student's; the first guarded call is kept, to be replayed without its kernels."""
+        """Call a function of the student's; guarded calls are kept, to be made again without kernels."""
         self.run()
         result = self._call(name, args, kwargs, guarded)
         if guarded:
-            self.guarded_calls.setdefault(name, (args, kwargs, result))
+            self.guarded_calls.append(GuardedCall(name, args, kwargs, result))
         return result
 
-    def call_without_kernels(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The same call in a fresh process in which kernel launches do nothing."""
+    def call_without_kernels(self, calls: Sequence[GuardedCall]) -> Iterator[Any]:
+        """Make calls again in one fresh process in which kernel launches do nothing, and yield their results."""
         self._start(STUDENT, {"run": self.program.cells, "noop": True, "device": self.device})
         try:
-            return self._call(name, args, kwargs, guarded=True)
+            for call in calls:
+                yield self._call(call.name, call.args, dict(call.kwargs), guarded=True)
         finally:
             self._end(STUDENT)
 
@@ -337,11 +349,11 @@ def _ended(error: QuestionOver, slot: Slot) -> StudentFailed:
 
 
 def _raise(error: object, own_words: bool) -> NoReturn:
-    """The failure that a process tells of itself, as far as it may be believed."""
+    """The failure that a process tells of itself, as far as it may be believed; `own_words` for the student's."""
     match error:
         case {"verdict": str(verdict), "message": str(message), "lines": list(lines), **rest} if not rest:
             claims = _A_STUDENT_MAY_CLAIM if own_words else _THE_LAUNCHER_MAY_CLAIM
             known = verdict if verdict in claims else "error"
             kept = [line[:300] for line in lines[:MAX_LINES] if isinstance(line, str)]
-            raise StudentFailed(known, message, kept, own_words=own_words)
+            raise StudentFailed(known, message, kept, own_words=True)  # a kernel shapes the launcher's messages too
     raise Suspicious("The process described its failure as no honest one does.")

@@ -1,18 +1,19 @@
-"""What of a student's cells runs when a question is graded.
+"""Select the statements of a submission that a question needs.
 
 Answer cells run whole. Of added cells only imports, definitions and assignments can run, and of these only the ones
-whose names the answers use, so that an exploratory cell that fails or never ends costs nothing.
+whose names the answers or the tests use, so that an exploratory cell that fails or never ends costs nothing. The lab's
+own cells outside its questions are treated in the same way.
 """
 
 import ast
-import re
 import symtable
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
-_RUNS_BELOW = ("%%time", "%%timeit", "%%capture", "%%prun")
+from mlsys.grading.magics import without_magics
+
 _KEPT = (
     ast.Import,
     ast.ImportFrom,
@@ -24,7 +25,18 @@ _KEPT = (
     ast.AugAssign,
 )
 _LEFT_OUT = (ast.If, ast.For, ast.While, ast.With, ast.Try)
-_MAGIC = re.compile(r"^\s*(![\w(./]|%[a-z_]\w*(\s|$))")
+_SCOPES = frozenset(
+    (
+        ast.FunctionDef,
+        ast.AsyncFunctionDef,
+        ast.ClassDef,
+        ast.Lambda,
+        ast.ListComp,
+        ast.SetComp,
+        ast.DictComp,
+        ast.GeneratorExp,
+    )
+)
 _PARSE_ERRORS = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 
@@ -34,7 +46,7 @@ _once_per_cell = lru_cache(maxsize=2000)  # recognising cells and every question
 
 
 def parse(source: str) -> ast.Module:
-    """The syntax tree of a student's cell.
+    """Return the syntax tree of a student's cell.
 
     Raises:
         ValueError: it is longer than `MAX_PARSED`.
@@ -49,16 +61,29 @@ def parse(source: str) -> ast.Module:
 
 @dataclass(frozen=True)
 class AddedCell:
-    """A cell that the student added: its text, and the statements of it that may run, by the names they bind."""
+    """A cell of which single statements may run: its text, and what these bind and use.
+
+    Attributes:
+        source: the text as plain Python.
+        binds: for each statement that may run, its number in the cell and the names that it binds.
+        uses: for each of these, the global names that it reads.
+        left_out: first lines of the loops, conditions and other blocks of the cell, which do not run.
+    """
 
     source: str
-    binds: tuple[tuple[int, frozenset[str]], ...]
-    uses: tuple[frozenset[str], ...]
+    binds: tuple[tuple[int, frozenset[str]], ...] = ()
+    uses: tuple[frozenset[str], ...] = ()
+    left_out: tuple[int, ...] = ()
+
+    def without(self, names: Set[str]) -> "AddedCell":
+        """The same cell without the statements that bind one of `names`."""
+        kept = [(bind, use) for bind, use in zip(self.binds, self.uses, strict=True) if not bind[1] & names]
+        return replace(self, binds=tuple(bind for bind, _ in kept), uses=tuple(use for _, use in kept))
 
 
 @_once_per_cell
 def plain_python(source: str) -> str:
-    r"""`source` without the lines that only a notebook understands; line numbers stay.
+    r"""Return `source` with plain Python in place of what only a notebook understands; line numbers stay.
 
     >>> plain_python("%%time\nx = 1\n!pip install y\nprint(x)").split("\n")
     ['', 'x = 1', '', 'print(x)']
@@ -66,23 +91,13 @@ def plain_python(source: str) -> str:
     try:
         parse(source)
     except _PARSE_ERRORS:
-        return _without_magics(source)
+        return without_magics(source)
     return source
-
-
-def _without_magics(source: str) -> str:
-    lines = source.split("\n")
-    first = lines[0].split()[:1]
-    if first and first[0].startswith("%%"):
-        if first[0] not in _RUNS_BELOW:
-            return "\n" * (len(lines) - 1)
-        lines[0] = ""
-    return "\n".join("" if _MAGIC.match(line) else line for line in lines)
 
 
 @_once_per_cell
 def defined_names(source: str) -> frozenset[str]:
-    """Names that a cell binds at its top level; none when it is no valid Python."""
+    """Return the names that a cell binds at its top level; none when it is no valid Python."""
     try:
         body = parse(plain_python(source)).body
         return frozenset().union(*(_bound(statement) for statement in body))
@@ -92,69 +107,102 @@ def defined_names(source: str) -> frozenset[str]:
 
 @_once_per_cell
 def read_added(source: str) -> AddedCell:
-    """The statements of an added cell that may run; none when it is no valid Python, or nested too deeply."""
+    """Read the statements of a cell that may run; none when it is no valid Python, or nested too deeply."""
     text = plain_python(source)
     try:
         body = parse(text).body
+        lines = text.split("\n")
         kept = [(index, statement) for index, statement in enumerate(body) if isinstance(statement, _KEPT)]
         return AddedCell(
             text,
             tuple((index, _bound(statement)) for index, statement in kept),
-            tuple(used_names(ast.unparse(statement)) for _, statement in kept),
+            tuple(_uses(statement, lines) for _, statement in kept),
+            tuple(statement.lineno for statement in body if isinstance(statement, _LEFT_OUT)),
         )
     except _PARSE_ERRORS:
-        return AddedCell(text, (), ())
-
-
-def left_out(source: str) -> list[int]:
-    """First lines of the loops, conditions and other blocks of an added cell, which do not run."""
-    try:
-        body = parse(plain_python(source)).body
-    except _PARSE_ERRORS:
-        return []
-    return [statement.lineno for statement in body if isinstance(statement, _LEFT_OUT)]
+        return AddedCell(text)
 
 
 @_once_per_cell
 def used_names(source: str) -> frozenset[str]:
-    r"""Global names that a cell reads, in its functions too; none when it is no valid Python.
+    r"""Return the global names that a cell reads, in its functions too; none when it is no valid Python.
 
     >>> sorted(used_names("def f(x):\n    y = g(x)\n    return y + SIZE"))
     ['SIZE', 'g']
     """
     try:
         parse(source)
-        table = symtable.symtable(source, "cell", "exec")
+        return frozenset(_global_reads(source))
     except _PARSE_ERRORS:
         return frozenset()
-    found: set[str] = set()
 
-    def visit(scope: symtable.SymbolTable) -> None:
+
+def free_names(source: str) -> frozenset[str]:
+    r"""Return the global names that a cell reads and does not bind itself, those of Python among them.
+
+    >>> sorted(free_names("for x in range(3):\n    check(double(x), SIZE)"))
+    ['SIZE', 'check', 'double', 'range']
+    """
+    try:
+        symbols = symtable.symtable(source, "cell", "exec").get_symbols()
+    except _PARSE_ERRORS:
+        return frozenset()
+    own = {one.get_name() for one in symbols if one.is_assigned() or one.is_imported() or one.is_namespace()}
+    return used_names(source) - own
+
+
+def _global_reads(source: str) -> Iterator[str]:
+    scopes = [symtable.symtable(source, "cell", "exec")]
+    while scopes:  # deep nesting must not reach the limit of recursion
+        scope = scopes.pop()
         for symbol in scope.get_symbols():
             if symbol.is_referenced() and (scope.get_type() == "module" or symbol.is_global()):
-                found.add(symbol.get_name())
-        for inner in scope.get_children():
-            visit(inner)
-
-    visit(table)
-    return frozenset(found)
+                yield symbol.get_name()
+        scopes += scope.get_children()
 
 
-def needed_statements(added: list[AddedCell], answers: Iterable[str]) -> list[list[int]]:
-    """For each added cell, which of its statements the answers need, directly or through other added cells."""
+def _uses(statement: ast.stmt, lines: Sequence[str]) -> frozenset[str]:
+    """The global names that a statement of the cell with these lines reads."""
+    read = set()
+    scoped = False
+    for node in ast.walk(statement):
+        scoped = scoped or type(node) in _SCOPES
+        if type(node) is ast.Name and type(node.ctx) is ast.Load:
+            read.add(node.id)
+    if scoped:
+        try:
+            return frozenset(_global_reads(_text_of(statement, lines)))
+        except SyntaxError:  # such as brackets round a decorator, which begin above it
+            pass
+    return frozenset(read)
+
+
+def _text_of(statement: ast.stmt, lines: Sequence[str]) -> str:
+    end_line, end = statement.end_lineno or statement.lineno, statement.end_col_offset
+    start_line, start = statement.lineno, statement.col_offset
+    if decorators := getattr(statement, "decorator_list", ()):
+        start_line, start = decorators[0].lineno, 0
+    text = [line.encode() for line in lines[start_line - 1 : end_line]]  # the tree counts in bytes of UTF-8
+    text[-1] = text[-1][:end]
+    text[0] = text[0][start:]
+    return b"\n".join(text).decode()
+
+
+def needed_statements(cells: Sequence[AddedCell], names: Iterable[str]) -> list[list[int]]:
+    """For each cell, select the statements that bind `names`, or what such statements use in their turn."""
     binding: dict[str, list[tuple[int, int, frozenset[str]]]] = defaultdict(list)
-    for number, cell in enumerate(added):
+    for number, cell in enumerate(cells):
         for (index, binds), uses in zip(cell.binds, cell.uses, strict=True):
             for name in binds:
                 binding[name].append((number, index, uses))
-    open_names = ["*", *(name for source in answers for name in used_names(plain_python(source)))]
+    open_names = ["*", *names]
     chosen: set[tuple[int, int]] = set()
     while open_names:
         for number, index, uses in binding.pop(open_names.pop(), ()):
             if (number, index) not in chosen:
                 chosen.add((number, index))
                 open_names += uses
-    return [[index for index, _ in cell.binds if (number, index) in chosen] for number, cell in enumerate(added)]
+    return [[index for index, _ in cell.binds if (number, index) in chosen] for number, cell in enumerate(cells)]
 
 
 def _bound(statement: ast.stmt) -> frozenset[str]:

@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from mlsys.grading.guard import guarded
+from mlsys.grading.magics import notebook_names
 from mlsys.grading.program import MAX_LINES, describe_failure, run_added, run_cell
 from mlsys.grading.slot.arena import Tensor
 from mlsys.grading.slot.channel import Channel
@@ -38,6 +39,7 @@ class StudentCode:
 
     def __init__(self) -> None:
         self.module = ModuleType("__main__")
+        self.module.__dict__.update(notebook_names())
         self.own: set[str] = set()
         self.notes: list[str] = []
         self.device = "cpu"
@@ -70,17 +72,23 @@ class StudentCode:
         return {"verdict": verdict.name, "message": verdict.message[:MAX_MESSAGE], "lines": lines}
 
     def run(self, header: dict[str, Any]) -> dict[str, Any]:
-        """Run the cells in order; with "noop", kernels launched later do nothing."""
+        """Run the cells in order; with "noop", kernels that are launched after them do nothing.
+
+        What a student checks in a cell holds with kernels only, so the cells themselves have them.
+        """
         sys.modules["__main__"] = self.module
+        asked = ModuleType("IPython.core.getipython")  # where `from IPython import get_ipython` has it from
+        asked.__dict__.update(notebook_names())
+        sys.modules[asked.__name__] = asked
         self.device = header["device"]
         self.own = {cell["label"] for cell in header["run"] if cell["kind"] in ("answer", "added")}
-        if header["noop"]:
-            disarm_kernels()
         for cell in header["run"]:
             if cell["kind"] == "added":
                 self.notes += run_added(cell, self.module.__dict__)
             else:
                 run_cell(cell["source"], cell["label"], self.module.__dict__)
+        if header["noop"]:
+            disarm_kernels()
         return {}
 
 

@@ -1,8 +1,9 @@
 """What a student's process says in words, as far as it may be shown.
 
 A message can hold whatever the student's code knows: terminal codes, a web page, or in a hidden test its inputs. So
-every message is made printable and short, and of what is said in a hidden test only the kind of exception and the
-student's own lines are kept, as they stand in the notebook.
+every message is made printable and short, and of what is said once hidden tests have begun only the kind of exception
+and a few of the student's own lines are kept, as they stand in the notebook. A kernel shapes the messages of the
+process that launches it as well.
 """
 
 import builtins
@@ -14,47 +15,69 @@ from typing import Any
 MAX_MESSAGE = 2000
 """Characters of a message: a diagnosis with a table of constants takes a few hundred."""
 
-_LINE = re.compile(r"(.+), line (\d+)(:| failed\b)")
+MAX_HIDDEN_LINES = 2
+"""Lines of a traceback, and notes, that are shown from a hidden test: their numbers could spell its inputs."""
+
+MAX_MARKS = 4
+"""Most marks on one letter, such as accents and vowel signs; a pile of them would hide the lines around it."""
+
+_LINE = re.compile(r"(.+), line (\d{1,6})(:| failed\b)")
 _KNOWN = {name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, Exception)}
 _KNOWN |= {"CompilationError", "InterpreterError", "OutOfResources", "SystemExit", "KeyboardInterrupt"}
+_KNOWN |= {"InvalidValue", "UnknownName"}
+_BY_VERDICT = {
+    "out of bounds": "A write outside the result, or into an input",
+    "needs gpu": "No GPU that this question can be timed on was free",
+}
+_BLANKS = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
 
 
 def printable(text: str, most: int = MAX_MESSAGE) -> str:
-    r"""`text` with what is no visible character written out, and cut to `most` characters.
+    r"""Return `text` with what is no visible character written out, and cut to `most` characters.
 
     >>> printable("red \x1b[31m\r\nnext line")
     'red \\x1b[31m\\r\nnext line'
     """
-    shown = "".join(
-        character if character in "\n\t" or unicodedata.category(character)[0] != "C" else _written_out(character)
-        for character in text[:most]
-    )
-    return shown if len(shown) <= most and len(text) <= most else shown[: most - 3] + "..."
+    shown, marks = [], 0
+    for character in text[:most]:
+        category = unicodedata.category(character)
+        marks = marks + 1 if category[0] == "M" else 0
+        if category == "Zs":
+            shown.append(" ")
+        elif character in "\n\t" or (character.isprintable() and character not in _BLANKS and marks <= MAX_MARKS):
+            shown.append(character)
+        else:
+            shown.append(character.encode("unicode_escape").decode("ascii"))
+    written = "".join(shown)
+    return written if len(written) <= most and len(text) <= most else written[: most - 3] + "..."
 
 
-def _written_out(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
+def exception_kind(message: str) -> str:
+    """Return the name of the exception that a message begins with, if it is one of Python's or Triton's; or nothing."""
+    name = message.split(":", 1)[0]
+    return name if name in _KNOWN else ""
 
 
 def without_inputs(message: str, verdict: str) -> str:
-    """What is left of a message from a hidden test: the kind of exception.
+    """Return what is left of a message from a hidden test: the kind of exception.
 
     >>> without_inputs("ValueError: tile of 37 x 53", "error")
     'ValueError (its text may hold inputs of a hidden test, so it is not shown)'
     """
-    kind = message.split(":", 1)[0]
-    name = kind if kind in _KNOWN else {"out of bounds": "A write outside the result, or into an input"}.get(verdict)
-    return f"{name or 'An exception'} (its text may hold inputs of a hidden test, so it is not shown)"
+    name = exception_kind(message) or _BY_VERDICT.get(verdict, "An exception")
+    return f"{name} (its text may hold inputs of a hidden test, so it is not shown)"
 
 
 def own_lines(lines: Iterable[str], cells: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The lines that a traceback names, as the judge has them and not as a process tells them."""
+    """Return the last lines that a traceback names, and the first notes, with their text as the judge has it."""
     sources = {cell["label"]: cell["source"].split("\n") for cell in cells}
-    found = []
+    found: dict[str, list[str]] = {":": [], " failed": []}
     for line in lines:
         match = _LINE.match(line)
         if match is None or not 1 <= int(match[2]) <= len(sources.get(match[1], ())):
             continue
         label, number, how = match.groups()
-        found.append(f"{label}, line {number}{how} {sources[label][int(number) - 1].strip()}".rstrip())
-    return found
+        text = f"{label}, line {int(number)}{how} {sources[label][int(number) - 1].strip()}".rstrip()
+        if text not in found[how]:
+            found[how].append(text)
+    return found[":"][-MAX_HIDDEN_LINES:] + found[" failed"][:MAX_HIDDEN_LINES]

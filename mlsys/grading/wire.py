@@ -28,23 +28,67 @@ class NotSendable(TypeError):
 def encode(value: object, arrays: list[Tensor]) -> Any:
     """`value` as JSON; its tensors are appended to `arrays`.
 
-    Raises:
-        NotSendable: for anything but tensors, numbers, strings, None, tuples, lists and dicts of these.
-    """
-    import torch
+    A value of a class that is derived from a plain one, such as a named tuple, a `Counter` or an `IntEnum`, is sent as
+    the plain one, and a number of NumPy's as Python's.
 
-    if isinstance(value, torch.Tensor):
-        return _encode_tensor(value, arrays)
-    if type(value) in _PLAIN:
+    Raises:
+        NotSendable: for anything but tensors, numbers, strings, None, tuples, lists and dicts of these; for a dict
+            whose keys are tensors, tuples, lists or dicts; for more than `MOST_ITEMS` items.
+    """
+    budget = [MOST_ITEMS]
+
+    def write(value: object) -> Any:
+        import torch
+
+        budget[0] -= 1
+        if budget[0] < 0:
+            raise NotSendable(f"a value of so many items cannot pass; the limit is {MOST_ITEMS:,}: use a tensor")
+        if isinstance(value, torch.Tensor):
+            return _encode_tensor(value, arrays)
+        value = _plain(value)
+        if type(value) in _PLAIN:
+            return value
+        if type(value) is float:
+            return value if math.isfinite(value) else {"float": repr(value)}
+        if type(value) is tuple:
+            return {"tuple": [write(item) for item in value]}
+        if type(value) is list:
+            return {"list": [write(item) for item in value]}
+        if type(value) is dict:
+            for key in value:
+                if type(_plain(key)) not in (*_PLAIN, float):
+                    raise NotSendable(f"a dict with a {type(key).__name__} as key cannot pass; use numbers and strings")
+            return {"dict": [[write(key), write(item)] for key, item in value.items()]}
+        raise NotSendable(
+            f"a {type(value).__name__} cannot pass; use tensors, numbers, strings, tuples, lists and dicts"
+        )
+
+    return write(value)
+
+
+def _plain(value: object) -> object:
+    """The plain value of one whose class is derived from a plain class; anything else as it is.
+
+    The plain class's own methods are called, whatever a derived class makes of them.
+    """
+    kind = type(value)
+    if kind in _PLAIN or kind is float:
         return value
-    if type(value) is float:
-        return value if math.isfinite(value) else {"float": repr(value)}
-    if type(value) in (tuple, list):
-        kind = "tuple" if type(value) is tuple else "list"
-        return {kind: [encode(item, arrays) for item in value]}  # type: ignore[attr-defined]
-    if type(value) is dict:
-        return {"dict": [[encode(k, arrays), encode(v, arrays)] for k, v in value.items()]}
-    raise NotSendable(f"a {type(value).__name__} cannot pass; use tensors, numbers, strings, tuples, lists and dicts")
+    if issubclass(kind, np.generic) and not issubclass(kind, float | str):
+        return np.generic.item(value)  # type: ignore[call-overload]
+    if issubclass(kind, int):
+        return int.__int__(value)  # type: ignore[arg-type]
+    if issubclass(kind, float):
+        return float.__float__(value)  # type: ignore[arg-type]
+    if issubclass(kind, str):
+        return str.__str__(value)
+    if issubclass(kind, tuple):
+        return tuple(tuple.__iter__(value))  # type: ignore[arg-type]
+    if issubclass(kind, list):
+        return list(list.__iter__(value))  # type: ignore[arg-type]
+    if issubclass(kind, dict):
+        return dict(dict.items(value))  # type: ignore[arg-type]
+    return value
 
 
 def decode(value: object, arrays: list[Tensor], device: str = "cpu", *, strided: bool = True) -> Any:

@@ -118,3 +118,23 @@ def test_notebook_of_another_lab_is_refused(released: NotebookNode) -> None:
     foreign = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("print(1)")])
     with pytest.raises(Refused, match="holds none of the cells of lab 'adding'"):
         ingest(submit(foreign), released)
+
+
+def test_what_a_student_makes_of_a_shown_cell_counts_as_added(released: NotebookNode) -> None:
+    released = copy.deepcopy(released)
+    released.cells.insert(3, nbformat.v4.new_code_cell("shown = 1", id="shown"))
+    mine = copy.deepcopy(released)
+    assert sources(ingest(submit(mine), released).notebook) == sources(released)
+    mine.cells[3].source = "shown = 2\nimport numpy as np"
+    cells = ingest(submit(mine), released).notebook.cells
+    assert [cell.source for cell in cells[3:5]] == ["shown = 1", "shown = 2\nimport numpy as np"]
+    assert cells[4].metadata["mlsys"]["role"] == "added"
+    older = ingest(submit(mine), released, original=mine)
+    assert sources(older.notebook) == sources(released)
+
+
+def test_a_sentence_lists_few_lines(released: NotebookNode) -> None:
+    mine = copy.deepcopy(released)
+    mine.cells.append(nbformat.v4.new_code_cell("for x in y: pass\n" * 1000))
+    (repair,) = ingest(submit(mine), released).repairs
+    assert "(line 1, 2, 3, 4, 5, 6, 7, 8, ...)" in repair

@@ -83,6 +83,139 @@ def test_a_result_that_no_kernel_made_is_not_a_kernels(verdict):
     assert verdict(COPY.replace("return out", "return x + 0"), tests).name == "not a kernel"
 
 
+GUARDED = "x = torch.arange({0}.)\ngrading.assert_close(grading.guarded(copy)(x), x)\n"
+BY_TORCH = COPY.replace("return out", "return x + 0")
+
+
+@pytest.mark.parametrize(
+    "shortcut",
+    [
+        "if len(x) > 30: return x + 0",
+        "if len(x) > 30: return x * (1 + 1e-7 * torch.rand(()))",
+        "if len(x) > 30: return torch.clone(x)",
+    ],
+)
+def test_each_guarded_call_is_replayed_and_not_only_the_first(verdict, shortcut):
+    answer = COPY.replace("    out =", f"    {shortcut}\n    out =")
+    tests = GUARDED.format(20)
+    assert verdict(answer, tests).name == "passed"
+    assert verdict(answer, tests + GUARDED.format(40)).name == "not a kernel"
+
+
+@pytest.mark.parametrize(
+    "check", ["assert not out.isnan().any()", "if out.isnan().any(): raise ValueError(f'LEAK {x}')", "1 / int(out[3])"]
+)
+def test_a_function_that_fails_without_kernels_is_looked_at(verdict, check):
+    found = verdict(COPY.replace("    return out", f"    {check}\n    return out"), GUARDED.format(20))
+    assert (found.name, found.fraction, found.lost) == ("suspicious", 0, False)
+    assert "A person will look." in found.message
+    assert "LEAK" not in found.message
+
+
+def test_a_function_that_waits_for_its_kernel_is_tried_again_and_looked_at(verdict):
+    answer = COPY.replace("    return out", "    while not bool((out == x).all()): pass\n    return out")
+    found = verdict(answer, GUARDED.format(20))
+    assert (found.name, found.fraction, found.lost) == ("suspicious", 0, True)
+    assert "did not end in time" in found.message
+
+
+def test_a_replay_that_is_killed_from_outside_says_nothing(verdict):
+    answer = "import os\n" + COPY.replace(
+        "    return out", "    if out.isnan().any(): os.kill(os.getpid(), 9)\n    return out"
+    )
+    found = verdict(answer, GUARDED.format(20))
+    assert (found.name, found.fraction, found.lost) == ("crashed", 0, True)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        COPY + "\nassert torch.equal(copy(torch.ones(3)), torch.ones(3))",
+        COPY.replace("empty_like", "zeros_like"),
+        COPY.replace("    return out", "    while (out - x).abs().max() > 1: pass\n    return out"),
+        COPY.replace("    return out", "    assert out.shape == x.shape and out.is_contiguous()\n    return out"),
+        COPY.replace("torch.empty_like(x)", "CACHE.setdefault(x.shape, torch.empty_like(x))") + "\nCACHE = {}",
+        "def again(f):\n    return lambda *a: f(*a)\n" + COPY + "\ncopy = again(copy)",
+    ],
+    ids=["checked in its cell", "zeros", "until it converges", "checked", "kept output", "wrapped"],
+)
+def test_an_honest_wrapper_passes_the_replay(verdict, answer):
+    zeros = "z = torch.zeros(7)\ngrading.assert_close(grading.guarded(copy)(z), z)\n"
+    assert verdict(answer, GUARDED.format(20) + zeros + GUARDED.format(33)).name == "passed"
+
+
+def test_results_in_a_tuple_are_replayed(verdict):
+    tests = "x = torch.arange(20.)\nout, count = grading.guarded(copy)(x)\ngrading.assert_close(out, x)"
+    assert verdict(COPY.replace("return out", "return out, len(x)"), tests).name == "passed"
+    assert verdict(COPY.replace("return out", "return x + 0, len(x)"), tests).name == "not a kernel"
+
+
+KERNEL_CASE = """
+x = torch.tensor([271828.0, 3.0])
+grading.check_kernel(copy_kernel, {"TILE": 16}, [x], x, launch=launch_copy)
+"""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "tl.store(out_ptr, float('%s' % tl.load(x_ptr)))",
+        "tl.static_assert(False, '%s' % tl.load(x_ptr))",
+        "tl.static_assert(1 == 2, f'{tl.load(x_ptr)}')",
+        "tl.store(out_ptr + tl.load(x_ptr).to(tl.int32), 1.0)",
+        "tl.store(out_ptr + 2 + (tl.load(x_ptr) % 1000).to(tl.int32), 1.0)",
+        "tl.zeros((tl.load(x_ptr).to(tl.int32), 3), tl.float32)",
+    ],
+)
+def test_a_kernel_cannot_tell_the_inputs_of_a_hidden_test(verdict, body):
+    kernel = f"@triton.jit\ndef copy_kernel(x_ptr, out_ptr, size, TILE: tl.constexpr):\n    {body}\n"
+    found = verdict(kernel, HIDDEN.format(KERNEL_CASE))
+    assert found.fraction == 0
+    for part in ("271828", "828", "830"):
+        assert part not in found.message + found.detail
+
+
+REMEMBERS = "seen = []\ndef f(x):\n    seen.append(x)\n    {}\n    return x"
+
+
+@pytest.mark.parametrize(
+    ("body", "tests"),
+    [
+        ("if x == 0: raise ValueError(f'LEAK {seen}')", HIDDEN.format("f(271828)") + "\nf(0)"),
+        ("return f'LEAK {x}'", HIDDEN.format("{}[f(271828)]")),
+        ("return f'LEAK {x}'", HIDDEN.format("float(f(271828))")),
+        ("return f'LEAK {x}'", HIDDEN.format("getattr(torch, f(271828))")),
+    ],
+)
+def test_what_a_function_returns_later_or_in_words_is_not_quoted_either(verdict, body, tests):
+    found = verdict(REMEMBERS.format(body), tests)
+    assert found.fraction == 0
+    assert "271828" not in found.message + found.detail
+
+
+def test_a_reply_that_breaks_the_rules_is_not_quoted(verdict):
+    lie = """
+import gc, json
+def f(x):
+    channel = next(one for one in gc.get_objects() if type(one).__name__ == "Channel")
+    channel.reply({"value": {"LEAK": f"LEAK\\x1b {x}"}})
+"""
+    found = verdict(lie, HIDDEN.format("f(271828)"))
+    assert found.name == "suspicious"
+    assert "LEAK" not in found.message
+    assert verdict(lie, "f(271828)").message.isprintable()
+
+
+def test_line_numbers_cannot_spell_an_input(verdict):
+    lines = "\n".join(f"    if n == {n}: raise ValueError" for n in range(1, 10))
+    chain = "def step(n):\n" + lines + "\ndef f(x):\n    error = None\n    for digit in str(x):\n"
+    chain += "        try:\n            step(int(digit))\n        except ValueError as e:\n"
+    chain += "            e.__cause__ = error\n            error = e\n    raise error"
+    found = verdict(chain, HIDDEN.format("f(271828)"))
+    assert found.name == "error"
+    assert len(found.detail.splitlines()) <= 2
+
+
 def test_a_long_reply_with_room_for_strides_takes_no_memory(verdict):
     lie = """
 import gc, json

@@ -30,13 +30,13 @@ def test_nbgrader_gives_the_points_of_each_verdict(name: str) -> None:
     nbformat.validate(nbformat.v4.new_notebook(cells=[cell]))
 
 
-def test_submission_is_graded_with_the_tests_of_its_version(
+def test_older_tests_are_used_only_where_a_question_asks_for_other_names(
     adding: tuple[Path, CourseTree, Path], tmp_path: Path
 ) -> None:
     root = tmp_path / "repository"
     shutil.copytree(adding[0], root)
     tree = CourseTree(root / "_build" / "course")
-    change_lab(root, {'version: "1"': 'version: "2"'} | ANOTHER_PREDICTION)
+    change_lab(root, {'version: "1"': 'version: "2"', "add_three": "add_all"} | ANOTHER_PREDICTION)
     release(root, tree)
     folder = tmp_path / "submissions"
     folder.mkdir()
@@ -46,13 +46,15 @@ def test_submission_is_graded_with_the_tests_of_its_version(
         notebook.metadata["mlsys"]["version"] = version
         nbformat.write(notebook, folder / f"{student}.ipynb")
     records = grade_class(root, tree, "adding", Options(folder), Console(quiet=True)).records
-    assert [records[student].questions[0].verdict for student in ("old", "new", "unknown")] == [
-        "passed",
-        "wrong answer",
-        "wrong answer",
-    ]
+    verdicts = {student: [one.verdict for one in record.questions[:3]] for student, record in records.items()}
+    assert verdicts == {
+        "old": ["wrong answer", "passed", "passed"],
+        "new": ["wrong answer", "passed", "error"],
+        "unknown": ["wrong answer", "passed", "error"],
+    }
     assert records["old"].repairs == (
-        "The notebook is version 1 of the lab, which is at 2 now; its own tests were used.",
+        "The notebook says that it is version 1 of the lab, which is at 2 now; the tests of version 1 were used for c, "
+        "as they ask for other names there.",
     )
     assert "which is not kept" in records["unknown"].repairs[0]
 

@@ -13,6 +13,17 @@ NBGRADER = {"schema_version": 3, "task": False}
 FAST = dataclasses.replace(LIMITS, cpu_s=2, wall_s=4)
 
 
+SHOWN = """import math as m
+slow = [answer() for _ in range(10**9)]
+broken, offset = 1 / 0, 2
+def scaled(x):
+    return x * m.pi
+answer = SETUP = None
+print(1 / 0)"""
+"""A cell that a lab only shows."""
+QUOTES = '"' * 3
+
+
 def make_lab(tests: str, needs: list[str] | None = None) -> Lab:
     """A lab whose question q asks for `answer`, and whose question p it may need."""
 
@@ -29,6 +40,7 @@ def make_lab(tests: str, needs: list[str] | None = None) -> Lab:
         cell("import os, torch\nfrom mlsys import grading\nSETUP = 1", "setup", "setup"),
         cell(region, "p-answer", "solution", "p"),
         cell("pass", "p-test", "test", "p"),
+        nbformat.v4.new_code_cell(SHOWN, id="shown"),
         cell(region, "q-answer", "solution", "q"),
         cell(tests, "q-test", "test", "q"),
     ]
@@ -44,6 +56,7 @@ def grade(
         StudentCell("setup", "SETUP = 'edited'"),
         StudentCell("", added, added=True),
         StudentCell("p-answer", p),
+        StudentCell("shown", "import math as m\nm.pi = 'edited'"),
         StudentCell("q-answer", answer),
     )
     return grade_question(Submission(lab, cells), lab.question("q"), "cpu", seed=7, limits=FAST)
@@ -119,6 +132,61 @@ def test_added_statement_that_fails_is_noted_where_its_name_is_missed() -> None:
         "your answer q, line 1: def answer(): return SIZE",
         "your added cell 1, line 2 failed: ZeroDivisionError: division by zero",
     ]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "x = scaled(1)\ndef answer(): assert x == m.pi and SETUP == 1",
+        "def answer(): assert scaled(2) == 2 * m.pi",
+        "x = offset_or = 3\ndef answer(): assert x == 3 or broken",
+    ],
+)
+def test_answers_may_use_what_the_lab_shows(answer: str) -> None:
+    assert grade(answer) == Verdict.passed()
+
+
+def test_a_shown_statement_that_fails_costs_its_names_alone() -> None:
+    assert grade("def answer():\n    try:\n        offset\n    except NameError: pass").name == "passed"
+    failed = grade("def answer(): return offset")
+    assert failed.message.startswith("NameError: name 'offset' is not defined")
+    assert failed.detail.splitlines()[1] == "cell shown of the lab, line 3 failed: ZeroDivisionError: division by zero"
+
+
+@pytest.mark.parametrize("left", ["", "# see below", "\n"])
+def test_an_answer_that_was_moved_to_an_added_cell_counts(left: str) -> None:
+    moved = "import os as system\ndef answer(): return part() if system else 0\ndef part(): return 3\nother = explode()"
+    assert grade(left, "assert answer()", added=moved).name == "passed"
+    assert (
+        grade("def answer(): return 3", "x = 3\nassert answer() == x", added="x = explode()\ndef answer(): 1 / 0").name
+        == "passed"
+    )
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "display(3, 4)\ndisplay(display, display_id=True).update(1)\ndef answer(): pass",
+        "def answer(): pass\nget_ipython().run_line_magic('matplotlib', 'inline')\nget_ipython().system('ls')",
+        "from IPython import get_ipython\nget_ipython().run_line_magic('x', '')\ndef answer(): pass",
+        "from IPython.display import display, HTML\ndisplay(HTML('x'))\ndef answer(): pass",
+        "assert 'google.colab' not in str(get_ipython())\ndef answer(): pass",
+        "?answer\nanswer?\ntorch.empty??\ndef answer(): pass",
+        "files = !ls\nassert len(files) == 0\ndef answer(): return [file for file in files]",
+        "t = %timeit -o -n 3 sum(range(9))\nrate = t.best + t.average + t.stdev + min(t.all_runs)\ndef answer(): rate",
+        "%time y = 3\nz = %time y + 1\ndef answer(): assert z == 4",
+        "if True:\n    %matplotlib inline\nelse:\n    !ls\ndef answer(): pass",
+        "def answer():\n    %timeit -n 1 f()\n    !echo \\\n  done",
+        f"  %load_ext autoreload\n  def answer():\n      {QUOTES}\n  %no command\n  {QUOTES}\n      answer.__doc__[9]",
+        "import asyncio\nasync def f():\n    await asyncio.sleep(0.01)\n    return 3\nx = await f()\ndef answer(): x",
+        "async def two():\n    yield 1\n    yield 2\nx = [n async for n in two()]\ndef answer(): assert x == [1, 2]",
+        "%%time\n\ndef answer(): pass\n!!ls\n!{sys.executable} -m pip\n! $HOME",
+    ],
+)
+@pytest.mark.parametrize("added", [False, True])
+def test_what_only_a_notebook_understands_costs_nothing(answer: str, added: bool) -> None:
+    found = grade("result = answer" if added else answer, "answer()", added=answer if added else "")
+    assert (found.name, found.message) == ("passed", "")
 
 
 HIDDEN = """answer()
