@@ -82,7 +82,7 @@ def enter(tree: CourseTree, lab: Lab, judged: Judged, state: str) -> None:
     except (OSError, OperationalError):
         raise  # the course's folder is at fault: see `disk_faults`
     except Exception as error:
-        if fault := _fault_of_machine(error):
+        if fault := fault_of_machine(error):
             raise UserError(_cure(tree, fault)) from error
         # Without a state it is tried again next time: the fault may not be the student's.
         _refuse(tree, lab, judged, f"its scores could not be entered ({type(error).__name__}: {error})", state="")
@@ -128,7 +128,7 @@ def disk_faults(tree: CourseTree) -> Iterator[None]:
             raise UserError(_cure(tree, fault)) from error
         raise
     except (OperationalError, OSError) as error:
-        if fault := _fault_of_machine(error):
+        if fault := fault_of_machine(error):
             raise UserError(_cure(tree, fault)) from error
         raise
     finally:
@@ -140,7 +140,7 @@ def _says_more_than_the_error(record: logging.LogRecord) -> bool:
     return not record.getMessage().startswith("Rolling back session")
 
 
-def _fault_of_machine(error: BaseException) -> str:
+def fault_of_machine(error: BaseException) -> str:
     """What the system or SQLite says if the course's folder is at fault, or nothing; found by code, never by words."""
     one: BaseException | None = error
     while one is not None:
