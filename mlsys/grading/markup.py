@@ -9,7 +9,6 @@ from html import escape
 from typing import Any
 
 from bleach.sanitizer import Cleaner  # type: ignore[import-untyped]
-from mistune import HTMLRenderer
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from pygments import highlight  # type: ignore[import-untyped]
 from pygments.formatters import HtmlFormatter  # type: ignore[import-untyped]
@@ -75,10 +74,10 @@ def plain(text: str, pictures: Attachments | None = None, *, most: int = MAX_PRO
     return f"<pre>{shown}</pre>{''.join(below)}"
 
 
-class _Renderer(IPythonRenderer):  # type: ignore[misc]
+class _Renderer(IPythonRenderer):
     def image(self, text: str, url: str, title: str | None = None) -> str:
         """Leave the address of a picture as it is: nbconvert's own method raises for attachments that are not there."""
-        return str(HTMLRenderer.image(self, text, url, title))
+        return str(super(IPythonRenderer, self).image(text, url, title))
 
 
 def _own_pictures(tokens: Iterable[dict[str, Any]], pictures: Attachments) -> Iterator[dict[str, Any]]:

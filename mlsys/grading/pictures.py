@@ -24,7 +24,7 @@ MAX_PIXELS = 50_000_000
 
 _KINDS = {"PNG": ("png", "image/png"), "JPEG": ("jpg", "image/jpeg"), "GIF": ("gif", "image/gif")}
 _KINDS["MPO"] = _KINDS["JPEG"]  # what some phones take: a JPEG with more pictures behind the first
-_IN_TEXT = re.compile(r"data:image/[\w.+-]{1,20};base64,([A-Za-z0-9+/]{16,}={0,2})")
+_IN_TEXT = re.compile(r"data:image/[\w.+-]{1,20}(?:;[\w=-]{1,30}){0,3};base64,([A-Z0-9+/]{16,}={0,2})", re.IGNORECASE)
 
 
 @dataclass

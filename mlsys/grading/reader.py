@@ -43,7 +43,7 @@ def read_submission(path: Path) -> NotebookNode:
         if status.st_size > MAX_BYTES:
             size, limit = (f"{count / 1e6:.0f} MB" for count in (status.st_size, MAX_BYTES))
             raise Refused(
-                f"the file has {size}, the limit is {limit}: clear its outputs, make its pictures smaller, and hand it "
+                f"the file is {size}, and the limit is {limit}: clear its outputs, make its pictures smaller, and hand it "
                 "in again"
             )
         data = path.read_bytes()
@@ -55,7 +55,7 @@ def read_submission(path: Path) -> NotebookNode:
     written = sum(len(cell.source) for cell in notebook.cells)
     if written > MAX_SOURCE:
         raise Refused(
-            f"its cells hold {written:,} characters, the limit is {MAX_SOURCE:,}: take pasted data out of them"
+            f"its cells hold {written:,} characters, and the limit is {MAX_SOURCE:,}: remove pasted data from them"
         )
     return notebook
 
@@ -79,7 +79,9 @@ def _parse(data: bytes) -> dict[str, Any]:
     if not isinstance(content, dict) or not isinstance(content.get("cells"), list):
         raise Refused("the file is not a notebook of format 4: it has no list of cells; save it with a current Jupyter")
     if len(content["cells"]) > MAX_CELLS:
-        raise Refused(f"the notebook has {len(content['cells'])} cells, the limit is {MAX_CELLS}")
+        raise Refused(
+            f"the notebook has {len(content['cells'])} cells, and the limit is {MAX_CELLS}: delete cells that you do not need"
+        )
     if _deeper_than(content, MAX_DEPTH):
         raise Refused("the file is nested too deeply for a notebook")
     return content
@@ -108,7 +110,8 @@ def clean(content: dict[str, Any]) -> NotebookNode:
         source = cell.get("source", "")
         lines = source if isinstance(source, list) else [source]
         text = "".join(_text(line) for line in lines).replace("\r\n", "\n").replace("\r", "\n")
-        kind, attachments = _text(cell.get("cell_type")), {}
+        kind = _text(cell.get("cell_type"))
+        attachments: dict[str, Any] = {}
         if kind == "markdown":
             text, attachments = pictures.take(text, _mapping(cell.get("attachments")))
         metadata = _mapping(cell.get("metadata"))

@@ -55,6 +55,6 @@ def _refused_beyond(work: Callable[..., NotebookNode], *arguments: object) -> No
         return limited(work, *arguments, time_s=READ_S)
     except LimitExceeded as reason:
         raise Refused(
-            f"the notebook could not be read ({reason}): restart its kernel, clear its outputs, take pasted data out "
-            "of its cells, and hand it in again"
+            f"the notebook could not be read ({reason}): clear its outputs, remove pasted data from its cells, and "
+            "hand it in again"
         ) from reason

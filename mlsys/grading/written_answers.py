@@ -73,7 +73,7 @@ def _colours_in_time(sources: list[str]) -> bool:
     try:
         limited(_colour_all, sources, time_s=COLOURS_S)
     except Exception as error:  # formgrader would meet the same
-        _log.warning("the code of a submission is shown without colours: %s", type(error).__name__)
+        _log.info("the code of a submission is shown without colours: %s", type(error).__name__)
         return False
     return True
 
