@@ -43,8 +43,8 @@ def read_submission(path: Path) -> NotebookNode:
         if status.st_size > MAX_BYTES:
             size, limit = (f"{count / 1e6:.0f} MB" for count in (status.st_size, MAX_BYTES))
             raise Refused(
-                f"the file is {size}, and the limit is {limit}: clear its outputs, make its pictures smaller, and hand it "
-                "in again"
+                f"the file is {size}, and the limit is {limit}: clear its outputs, make its pictures smaller, and "
+                "hand it in again"
             )
         data = path.read_bytes()
     except FileNotFoundError as error:
@@ -80,7 +80,8 @@ def _parse(data: bytes) -> dict[str, Any]:
         raise Refused("the file is not a notebook of format 4: it has no list of cells; save it with a current Jupyter")
     if len(content["cells"]) > MAX_CELLS:
         raise Refused(
-            f"the notebook has {len(content['cells'])} cells, and the limit is {MAX_CELLS}: delete cells that you do not need"
+            f"the notebook has {len(content['cells'])} cells, and the limit is {MAX_CELLS}: "
+            "delete those that you do not need"
         )
     if _deeper_than(content, MAX_DEPTH):
         raise Refused("the file is nested too deeply for a notebook")

@@ -101,6 +101,7 @@ def test_what_takes_too_long_to_read_is_refused(tmp_path: Path, monkeypatch: pyt
     nested = ("[" * 30 + "]" * 30 + ",") * 100_000
     with pytest.raises(Refused, match=r"could not be read \(it takes more than 0.2 seconds\)"):
         read_with_limits(write(tmp_path, f'{{"cells": [], "metadata": [{nested}0]}}'.encode()))
+    monkeypatch.undo()
     assert read_with_limits(write(tmp_path, {"cells": [CELL]})).cells[0].source == "x = 1"
 
 

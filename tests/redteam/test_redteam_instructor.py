@@ -158,7 +158,7 @@ def test_no_page_holds_anything_that_runs_or_reaches_out(graded):  # type: ignor
             assert name not in ("background", "srcset", "formaction"), (student, tag, name)
             if name == "src":  # a pasted picture, and nothing else, may be in the page
                 assert tag == "img", (student, tag)
-                assert re.fullmatch("data:image/(png|jpeg|gif);base64,[A-Za-z0-9+/]+={0,2}", value), (student, value[:80])
+                assert re.fullmatch("data:image/(png|jpeg|gif);base64,[A-Za-z0-9+/]+={0,2}", value), student
             else:
                 assert not value.lower().lstrip().startswith(("javascript:", "data:", "http:", "//")), (student, value)
         assert page.count("</html>") == 1
