@@ -21,11 +21,19 @@ def write_notebook(notebook: NotebookNode, path: Path) -> None:
     path.write_text(text + "\n", encoding="utf-8")
 
 
-def new_cell(kind: str, source: str, identifier: str, metadata: Mapping[str, Any] | None = None) -> NotebookNode:
+def new_cell(
+    kind: str,
+    source: str,
+    identifier: str,
+    metadata: Mapping[str, Any] | None = None,
+    attachments: Mapping[str, Any] | None = None,
+) -> NotebookNode:
     """A cell of `kind` "code" or "markdown"; any other kind makes a raw cell. Writing the notebook checks it."""
     cell = {"id": identifier, "metadata": metadata or {}, "source": source}
     if kind == "code":
         return as_node(cell | {"cell_type": "code", "execution_count": None, "outputs": []})
+    if attachments:
+        cell["attachments"] = attachments
     return as_node(cell | {"cell_type": "markdown" if kind == "markdown" else "raw"})
 
 

@@ -19,6 +19,7 @@ from mlsys.course.sample_class import hand_in
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UnknownName, UserError
 from mlsys.grading.entering import disk_faults, enter
+from mlsys.grading.helper import helper_ends
 from mlsys.grading.judging import Judging
 from mlsys.grading.open_work import Work, open_work
 from mlsys.grading.own_answers import LabFault, check_own_answers
@@ -108,7 +109,7 @@ def grade_class(root: Path, tree: CourseTree, name: str, options: Options, conso
     path = find_lab(root, name)
     if options.roster:
         options.roster.check_labs(find_labs(root))
-    with disk_faults(tree):
+    with disk_faults(tree), helper_ends():
         tree.create()
         with one_at_a_time(tree):
             release(root, tree, [name])

@@ -3,27 +3,40 @@
 import errno
 import logging
 import shutil
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DBAPIError, OperationalError
 
 from mlsys.course.lab import Lab
 from mlsys.course.nbgrader_steps import NbgraderFailed, enter_refusal
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError
 from mlsys.grading.attempts import write_atomically
-from mlsys.grading.feedback import Page, render
+from mlsys.grading.feedback import refusal_page
 from mlsys.grading.pool import Judged
+from mlsys.grading.reader import Refused
 from mlsys.grading.records import REFUSED, QuestionRecord, Record
 from mlsys.grading.runs import terms
 from mlsys.grading.scores import enter_scores
 
 INTERRUPTED = "its grading was interrupted: run `mlsys grade` again"
 
-_OF_THE_MACHINE = (
+_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO)
+_SQLITE = (
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_PERM,
+)
+"""Errors by which SQLite says that the course's folder, not a submission, is at fault."""
+_IN_LOGS = (
     "disk is full",
     "disk i/o error",
     "no space left",
@@ -35,8 +48,7 @@ _OF_THE_MACHINE = (
     "unable to open database",
     "database is locked",
 )
-"""What SQLite and the system say when the course's folder, not a submission, is at fault."""
-_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO)
+"""The same in nbgrader's log, which keeps no codes; it is read for a release only, and holds no student's text."""
 
 
 def enter(tree: CourseTree, lab: Lab, judged: Judged, state: str) -> None:
@@ -64,10 +76,13 @@ def enter(tree: CourseTree, lab: Lab, judged: Judged, state: str) -> None:
     under = terms(tree, lab.name, student, judged.submission)
     try:
         record = enter_scores(tree, lab.name, student, judged.submission, judged.questions, under)
+    except Refused as reason:
+        _refuse(tree, lab, judged, str(reason), state="")
+        return
     except (OSError, OperationalError):
         raise  # the course's folder is at fault: see `disk_faults`
     except Exception as error:
-        if fault := _fault_of_machine(str(error)):
+        if fault := fault_of_machine(error):
             raise UserError(_cure(tree, fault)) from error
         # Without a state it is tried again next time: the fault may not be the student's.
         _refuse(tree, lab, judged, f"its scores could not be entered ({type(error).__name__}: {error})", state="")
@@ -79,8 +94,7 @@ def _refuse(tree: CourseTree, lab: Lab, judged: Judged, reason: str, state: str)
     student = judged.student
     enter_refusal(tree, lab.name, student, reason)
     shutil.rmtree(tree.autograded(lab.name, student).parent, ignore_errors=True)
-    page = render(Page(lab.title, student, refused=reason))
-    write_atomically(tree.feedback(lab.name, student), page.encode())
+    write_atomically(tree.feedback(lab.name, student), refusal_page(lab.title, student, reason).encode())
     record = Record(
         student=student,
         lab=lab.name,
@@ -110,18 +124,13 @@ def disk_faults(tree: CourseTree) -> Iterator[None]:
         yield
     except UserError as error:
         # A release that nbgrader could not make.
-        if isinstance(error.__cause__, NbgraderFailed) and (fault := _fault_of_machine(error.__cause__.log)):
+        if isinstance(error.__cause__, NbgraderFailed) and (fault := _fault_in_log(error.__cause__.log)):
             raise UserError(_cure(tree, fault)) from error
         raise
-    except OperationalError as error:
-        if fault := _fault_of_machine(str(error.orig)):
+    except (OperationalError, OSError) as error:
+        if fault := fault_of_machine(error):
             raise UserError(_cure(tree, fault)) from error
         raise
-    except OSError as error:
-        if error.errno not in _ERRNOS:
-            raise
-        where = f"{error.filename}: " if error.filename else ""
-        raise UserError(_cure(tree, f"{where}{error.strerror}")) from error
     finally:
         log.removeFilter(_says_more_than_the_error)
 
@@ -131,14 +140,28 @@ def _says_more_than_the_error(record: logging.LogRecord) -> bool:
     return not record.getMessage().startswith("Rolling back session")
 
 
-def _fault_of_machine(text: str) -> str:
-    """The line of an error message that blames the course's folder, or nothing."""
-    lines = [line.strip() for line in text.splitlines() if any(sign in line.lower() for sign in _OF_THE_MACHINE)]
+def fault_of_machine(error: BaseException) -> str:
+    """What the system or SQLite says if the course's folder is at fault, or nothing; found by code, never by words."""
+    one: BaseException | None = error
+    while one is not None:
+        if isinstance(one, OSError) and one.errno in _ERRNOS:
+            return f"{one.filename}: {one.strerror}" if one.filename else str(one.strerror)
+        cause = one.orig if isinstance(one, DBAPIError) else one
+        # The lowest byte is the kind of error, the others say more of it.
+        if isinstance(cause, sqlite3.Error) and getattr(cause, "sqlite_errorcode", 0) & 0xFF in _SQLITE:
+            return str(cause)
+        one = one.__cause__ or one.__context__
+    return ""
+
+
+def _fault_in_log(text: str) -> str:
+    """The last line of nbgrader's log that blames the course's folder, or nothing."""
+    lines = [line.strip() for line in text.splitlines() if any(sign in line.lower() for sign in _IN_LOGS)]
     return lines[-1] if lines else ""
 
 
 def _cure(tree: CourseTree, fault: str) -> str:
     return (
-        f"{tree.root} cannot be written ({fault}): make room on its disk, mend its permissions, or close what else "
-        "uses its gradebook; then run the same command again. What is graded is kept."
+        f"{tree.root} cannot be written ({fault}): free space on its disk, mend its permissions, or close whatever "
+        "else uses its gradebook; then run the same command again. What is graded is kept."
     )

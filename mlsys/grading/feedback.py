@@ -1,43 +1,35 @@
 """The page that a student gets back: verdicts, points, what they mean, what was mended; no hidden test.
 
-The page stands on its own: it loads nothing from anywhere, and everything of the student's is escaped or cleaned.
+The page stands on its own: it loads nothing from anywhere, and everything of the student's is escaped or cleaned. It is
+made in the helper process, and decides nothing: a text that cannot be set, or not in time, is shown as it stands.
 """
 
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache
 from html import escape
 from importlib.resources import files
 from typing import Any
 
-import bleach  # type: ignore[import-untyped]
 import jinja2
 from markupsafe import Markup
-from nbconvert.exporters import Exporter
-from nbconvert.filters import markdown2html
 from nbformat import NotebookNode
-from pygments import highlight  # type: ignore[import-untyped]
-from pygments.formatters import HtmlFormatter  # type: ignore[import-untyped]
-from pygments.lexers import PythonLexer  # type: ignore[import-untyped]
 
 from mlsys.course.starter import without_hidden_tests
 from mlsys.grading.error_picture import ErrorPicture
+from mlsys.grading.helper import limited
 from mlsys.grading.ingest import ADDED, is_answer
 from mlsys.grading.records import QuestionRecord
-from mlsys.grading.written_answers import written
+from mlsys.grading.written_answers import is_students, written, written_as
 
-_TAGS = {"a", "b", "blockquote", "br", "code", "del", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "i", "li"}
-_TAGS |= {"ol", "p", "pre", "s", "strong", "sub", "sup", "table", "tbody", "td", "th", "thead", "tr", "ul"}
-"""What a written answer may hold: no pictures or styles, which could reach other hosts, and no scripts."""
+_log = logging.getLogger(__name__)
+
+PAGE_S = 5.0
+"""Seconds that one page may take, all of its parts together; it takes a tenth of one."""
 
 _CODE_SPAN = re.compile(r"`([^`\n]+)`")
-
-MAX_PROSE = 10_000
-"""Characters of a written answer up to which it is set: readers of Markdown take time that grows with the square."""
-
-MAX_CODE = 20_000
-"""The same for the colours of code."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +45,7 @@ class QuestionResult:
 
 @dataclass(frozen=True)
 class Page:
-    """All that a feedback page says."""
+    """All that a feedback page says; `plain` tells that texts stand there as they were written."""
 
     title: str
     student: str
@@ -63,6 +55,7 @@ class Page:
     penalty: float = 0.0
     added: Sequence[str] = field(default_factory=tuple)
     sandboxed: bool = True
+    plain: bool = False
 
     @property
     def points(self) -> float:
@@ -80,46 +73,109 @@ class Page:
         return sum(question.record.waiting for question in self.questions)
 
 
-class FeedbackExporter(Exporter):
-    """Takes the place of nbconvert's HTMLExporter when feedback is generated."""
+def feedback_page(notebook: NotebookNode, about: Mapping[str, Any]) -> str:
+    """The page for an autograded notebook with the gradebook's scores; `about` are nbgrader's resources.
 
-    file_extension = ".html"
-    output_mimetype = "text/html"
+    If it cannot be made in time, it shows the student's texts without markup or colours; if even that fails, verdicts
+    and points alone.
+    """
+    wanted = {name: about.get(name) for name in ("assignment", "student", "late_penalty")}
+    for plain in (False, True):
+        try:
+            return limited(_page, notebook, wanted, plain, time_s=PAGE_S)
+        except Exception as error:  # a score never depends on its page
+            _log.warning("the feedback page of %s is simpler than usual: %s", wanted["student"], type(error).__name__)
+    records = [_record(cell) for cell in notebook.cells if _is_graded(cell)]
+    title, penalty = title_of(notebook, str(wanted["assignment"])), float(wanted["late_penalty"] or 0)
+    return _bare(title, str(wanted["student"]), records, penalty)
 
-    def from_notebook_node(self, nb: NotebookNode, resources: Any = None, **kw: Any) -> Any:
-        """Convert one graded notebook."""
-        nb, resources = super().from_notebook_node(nb, resources, **kw)
-        return render(page_of(nb, resources["nbgrader"])), resources
+
+def refusal_page(title: str, student: str, reason: str) -> str:
+    """The page of a submission that was not graded."""
+    try:
+        return limited(render, Page(title, student, refused=reason), time_s=PAGE_S)
+    except Exception as error:
+        _log.warning("the feedback page of %s is simpler than usual: %s", student, type(error).__name__)
+        return _bare(title, student, (), refused=reason)
 
 
-def page_of(notebook: NotebookNode, about: Mapping[str, Any]) -> Page:
-    """The page for an autograded notebook with the gradebook's scores; `about` are nbgrader's resources."""
-    graded = [cell for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get("grade")]
-    heading = next((cell.source for cell in notebook.cells if cell.source.startswith("# ")), f"# {about['assignment']}")
+def title_of(notebook: NotebookNode, name: str) -> str:
+    """The lab's title: the first heading of the course's own cells, or else the lab's name."""
+    headings = (
+        cell.source.splitlines()[0].removeprefix("# ")
+        for cell in notebook.cells
+        if cell.cell_type == "markdown" and cell.source.startswith("# ") and not is_students(cell)
+    )
+    return next(headings, name)
+
+
+def _page(notebook: NotebookNode, about: Mapping[str, Any], plain: bool) -> str:
+    return render(page_of(notebook, about, plain=plain))
+
+
+def page_of(notebook: NotebookNode, about: Mapping[str, Any], *, plain: bool = False) -> Page:
+    """What the page says, its texts as HTML, or as plain text if `plain`; called in the helper process only."""
     return Page(
-        title=heading.splitlines()[0].removeprefix("# "),
+        title=title_of(notebook, about["assignment"]),
         student=about["student"],
-        questions=[_result(cell, notebook.cells) for cell in graded],
+        questions=[_result(cell, notebook.cells, plain) for cell in notebook.cells if _is_graded(cell)],
         repairs=notebook.metadata["mlsys"]["repairs"],
         penalty=float(about.get("late_penalty") or 0),
         sandboxed=notebook.metadata["mlsys"].get("sandboxed", True),
-        added=[_code(written(cell)) for cell in notebook.cells if cell.metadata.get("mlsys", {}).get("role") == ADDED],
+        added=[_shown(cell, plain) for cell in notebook.cells if cell.metadata.get("mlsys", {}).get("role") == ADDED],
+        plain=plain,
     )
 
 
-def _result(graded: NotebookNode, cells: list[NotebookNode]) -> QuestionResult:
+def _is_graded(cell: NotebookNode) -> bool:
+    return bool(cell.metadata.get("nbgrader", {}).get("grade"))
+
+
+def _record(graded: NotebookNode) -> QuestionRecord:
     about = graded.metadata["mlsys"]
     record = QuestionRecord(**about["record"])
-    if about.get("marked"):
-        record = record.marked(float(graded.metadata["nbgrader"]["score"]))
-    members = [cell for cell in cells if cell.metadata.get("mlsys", {}).get("question") == about["question"]]
+    return record.marked(float(graded.metadata["nbgrader"]["score"])) if about.get("marked") else record
+
+
+def _result(graded: NotebookNode, cells: list[NotebookNode], plain: bool) -> QuestionResult:
+    from mlsys.grading import markup
+
+    record = _record(graded)
+    question = graded.metadata["mlsys"]["question"]
+    members = [cell for cell in cells if cell.metadata.get("mlsys", {}).get("question") == question]
     answers = [cell for cell in members if is_answer(cell)]
+    prose, code = (markup.plain, markup.plain) if plain else (markup.prose, markup.code)
     return QuestionResult(
         record=record,
         picture=ErrorPicture.read(record.picture) if record.picture else None,
-        answers=[_code(cell.source) if cell.cell_type == "code" else _prose(written(cell)) for cell in answers],
-        tests=_code(without_hidden_tests(graded.source)) if graded.cell_type == "code" else "",
-        comment="".join(_prose(cell.metadata["mlsys"].get("comment", "")) for cell in answers),
+        answers=[_shown(cell, plain) for cell in answers],
+        tests=code(without_hidden_tests(graded.source)) if graded.cell_type == "code" else "",
+        comment="".join(prose(comment) for cell in answers if (comment := cell.metadata["mlsys"].get("comment"))),
+    )
+
+
+def _shown(cell: NotebookNode, plain: bool) -> str:
+    """HTML of a cell of the student's."""
+    from mlsys.grading import markup
+
+    text, kind = written(cell), "raw" if plain else written_as(cell)
+    if kind == "code":
+        return markup.code(text)
+    return (markup.prose if kind == "markdown" else markup.plain)(text, cell.get("attachments"))
+
+
+def _bare(title: str, student: str, records: Sequence[QuestionRecord], penalty: float = 0.0, refused: str = "") -> str:
+    """A page that nothing can keep from being written: verdicts and points, without any text that a student wrote."""
+    points = max(0.0, sum(record.points for record in records) - penalty)
+    lines = (
+        [f"Not graded: {refused}."] if refused else [f"{points:g} of {sum(r.max_points for r in records):g} points."]
+    )
+    lines += [f"{one.title or one.question}: {one.verdict}, {one.points:g} / {one.max_points:g}" for one in records]
+    body = "\n".join(f"<p>{escape(line)}</p>" for line in lines)
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8">'
+        f"<title>{escape(title)}: {escape(student)}</title></head>\n"
+        f"<body>\n<h1>{escape(title)}</h1>\n<p>Feedback for {escape(student)}</p>\n{body}\n</body>\n</html>\n"
     )
 
 
@@ -152,19 +208,3 @@ def _heading(record: QuestionRecord) -> Markup:
         return _code_spans(record.question)
     letter = record.question.partition("-")[0]
     return _code_spans(f"{letter}. {record.title}" if len(letter) == 1 else record.title)
-
-
-@lru_cache(maxsize=200)  # a class shares its tests
-def _code(source: str) -> str:
-    if len(source) > MAX_CODE:
-        return f"<pre>{escape(source[:MAX_CODE])}...</pre>"
-    html: str = highlight(source, PythonLexer(), HtmlFormatter(nowrap=True))
-    return f"<pre><code>{html}</code></pre>"
-
-
-def _prose(source: str) -> str:
-    """Markdown as HTML without scripts, handlers, pictures from elsewhere or other ways out of the page."""
-    if len(source) > MAX_PROSE:
-        return f"<pre>{escape(source[:MAX_PROSE])}...</pre>"
-    html: str = bleach.clean(markdown2html(source), tags=_TAGS, attributes={"a": ["href"]}, strip=True)
-    return html

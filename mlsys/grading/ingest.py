@@ -158,7 +158,10 @@ def _assemble(
     result = following.get(-1, [])
     for place, cell in enumerate(released):
         if is_answer(cell) and place in chosen:
-            cell.source = cells[chosen[place]].source
+            answer = cells[chosen[place]]
+            cell.source = answer.source
+            if cell.cell_type == answer.cell_type == "markdown" and "attachments" in answer:
+                cell.attachments = answer.attachments
         result += [cell, *following.get(place, [])]
     return result
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
-from nbconvert.exporters import NotebookExporter
+from nbconvert.exporters import Exporter, NotebookExporter
 from nbconvert.exporters.exporter import ResourcesDict
 from nbformat import NotebookNode
 from nbgrader import preprocessors as steps
@@ -23,19 +23,17 @@ from sqlalchemy.exc import SAWarning
 from traitlets import Integer, Unicode
 from traitlets.config import Config
 
-from mlsys.course.digest import digest
 from mlsys.course.notebook import new_output
 from mlsys.course.starter import starter
 from mlsys.course.tree import CourseTree
-from mlsys.grading.feedback import FeedbackExporter
+from mlsys.grading.feedback import feedback_page
 from mlsys.grading.ingest import grade_id, is_answer
 from mlsys.grading.questions import judge_questions
-from mlsys.grading.reader import read_submission
 from mlsys.grading.records import QuestionRecord, Record
 from mlsys.grading.runner import LIMITS, device_and_versions
 from mlsys.grading.runs import Terms, terms
-from mlsys.grading.submission import canonical_notebook
-from mlsys.grading.written_answers import QuoteWrittenAnswers
+from mlsys.grading.submitted import canonical_with_limits, read_with_limits
+from mlsys.grading.written_answers import quote_written
 
 Processed = tuple[NotebookNode, ResourcesDict]
 
@@ -100,7 +98,7 @@ class SubmissionExporter(NotebookExporter):
         """Convert one file; nbgrader calls it for the submitted file, then for the notebook made of it."""
         if not cast(Any, self.parent)._sanitizing:
             return super().from_filename(filename, resources, **kw)
-        notebook = read_submission(Path(filename))
+        notebook = read_with_limits(Path(filename))
         return self.from_notebook_node(notebook, resources, **kw)  # type: ignore[no-untyped-call]
 
 
@@ -110,14 +108,7 @@ class Ingest(NbGraderPreprocessor):  # type: ignore[misc]
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> Processed:
         """Mend one submission."""
         about = resources["nbgrader"]
-        return ingested(course_tree(), about["assignment"], about["student"], nb), resources
-
-
-def ingested(tree: CourseTree, lab: str, student: str, submitted: NotebookNode) -> NotebookNode:
-    """The canonical notebook of a submission, with the digest of its file in its metadata."""
-    canonical = canonical_notebook(tree, lab, submitted)
-    canonical.metadata["mlsys"]["submitted_digest"] = digest(tree.submitted(lab, student).read_bytes())
-    return canonical
+        return canonical_with_limits(course_tree(), about["assignment"], about["student"], nb), resources
 
 
 class RunQuestions(NbGraderPreprocessor):  # type: ignore[misc]
@@ -198,6 +189,27 @@ def comments(nb: NotebookNode, record: Record) -> dict[str, str]:
         if result is not None and is_answer(cell) and cell.cell_type == "code":
             found[grade_id(cell)] = f"{result.verdict}: {result.message}" if result.message else result.verdict
     return found
+
+
+class QuoteWrittenAnswers(NbGraderPreprocessor):  # type: ignore[misc]
+    """Quotes what the student wrote, once nbgrader has saved the grades."""
+
+    def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> Processed:
+        """Quote the cells of one submission."""
+        quote_written(nb)
+        return nb, resources
+
+
+class FeedbackExporter(Exporter):
+    """Takes the place of nbconvert's HTMLExporter when feedback is generated."""
+
+    file_extension = ".html"
+    output_mimetype = "text/html"
+
+    def from_notebook_node(self, nb: NotebookNode, resources: Any = None, **kw: Any) -> Any:
+        """Convert one graded notebook."""
+        nb, resources = super().from_notebook_node(nb, resources, **kw)
+        return feedback_page(nb, resources["nbgrader"]), resources
 
 
 class GetMarks(NbGraderPreprocessor):  # type: ignore[misc]

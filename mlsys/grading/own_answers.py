@@ -54,9 +54,9 @@ def check_own_answers(tree: CourseTree, lab: str, terms: Collection[Terms], *, d
             listed = "\n".join(f"{one.question}: {one.verdict}: {one.message or one.detail}" for one in failed)
             raise LabFault(
                 f"the own answers of {lab} do not pass its tests here, so nothing was graded:\n{indent(listed, '  ')}\n"
-                "No student is to blame: mend the test, or this machine (`mlsys doctor` looks).\n"
+                "This is no student's fault: fix the test, or this machine (`mlsys doctor` checks it).\n"
                 f"With {SEED_VARIABLE}={under.seed} in its environment a notebook draws the same inputs. "
-                "The next call draws others for everybody who was not graded before."
+                "The next run draws new inputs for everybody who has not been graded yet."
             )
 
 

@@ -1,7 +1,7 @@
 """Read a submitted file that may be anything, and hand on a plain notebook or the reason why it cannot be graded.
 
-Only what grading uses is taken over: kind, source, id, and the course's own metadata of each cell. Outputs, attachments
-and all other metadata stay behind, so nothing later in the chain meets them.
+Only what grading uses is taken over: kind, source, id, the course's own metadata of each cell, and the pictures in
+Markdown. Outputs, other attachments and other metadata stay behind, so nothing later in the chain meets them.
 """
 
 import json
@@ -13,6 +13,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from mlsys.course.notebook import new_cell
+from mlsys.grading.pictures import Pictures
 
 MAX_BYTES = 20_000_000
 MAX_CELLS = 1000
@@ -41,7 +42,10 @@ def read_submission(path: Path) -> NotebookNode:
             raise Refused(f"{path.name} is not a regular file")
         if status.st_size > MAX_BYTES:
             size, limit = (f"{count / 1e6:.0f} MB" for count in (status.st_size, MAX_BYTES))
-            raise Refused(f"the file has {size}, the limit is {limit}: clear its outputs and hand it in again")
+            raise Refused(
+                f"the file is {size}, and the limit is {limit}: clear its outputs, make its pictures smaller, and "
+                "hand it in again"
+            )
         data = path.read_bytes()
     except FileNotFoundError as error:
         raise Refused(f"no file {path.name} was handed in") from error
@@ -51,7 +55,7 @@ def read_submission(path: Path) -> NotebookNode:
     written = sum(len(cell.source) for cell in notebook.cells)
     if written > MAX_SOURCE:
         raise Refused(
-            f"its cells hold {written:,} characters, the limit is {MAX_SOURCE:,}: take pasted data out of them"
+            f"its cells hold {written:,} characters, and the limit is {MAX_SOURCE:,}: remove pasted data from them"
         )
     return notebook
 
@@ -70,14 +74,17 @@ def _parse(data: bytes) -> dict[str, Any]:
     except RecursionError as error:
         raise Refused("the file is nested too deeply for a notebook") from error
     except ValueError as error:
-        place = f"line {error.lineno}" if isinstance(error, json.JSONDecodeError) else str(error)
+        place = f"line {error.lineno}" if isinstance(error, json.JSONDecodeError) else "a number of too many digits"
         raise Refused(f"the file is damaged or cut off (its JSON breaks at {place}): download it again") from error
     if not isinstance(content, dict) or not isinstance(content.get("cells"), list):
         raise Refused("the file is not a notebook of format 4: it has no list of cells; save it with a current Jupyter")
+    if len(content["cells"]) > MAX_CELLS:
+        raise Refused(
+            f"the notebook has {len(content['cells'])} cells, and the limit is {MAX_CELLS}: "
+            "delete those that you do not need"
+        )
     if _deeper_than(content, MAX_DEPTH):
         raise Refused("the file is nested too deeply for a notebook")
-    if len(content["cells"]) > MAX_CELLS:
-        raise Refused(f"the notebook has {len(content['cells'])} cells, the limit is {MAX_CELLS}")
     return content
 
 
@@ -98,16 +105,23 @@ def clean(content: dict[str, Any]) -> NotebookNode:
     notebook: NotebookNode = nbformat.v4.new_notebook()
     about = _mapping(_mapping(content.get("metadata")).get("mlsys"))
     notebook.metadata["mlsys"] = {key: _text(about.get(key)) for key in ("lab", "version") if key in about}
+    pictures = Pictures()
     for position, raw in enumerate(content["cells"]):
         cell = _mapping(raw)
         source = cell.get("source", "")
         lines = source if isinstance(source, list) else [source]
         text = "".join(_text(line) for line in lines).replace("\r\n", "\n").replace("\r", "\n")
+        kind = _text(cell.get("cell_type"))
+        attachments: dict[str, Any] = {}
+        if kind == "markdown":
+            text, attachments = pictures.take(text, _mapping(cell.get("attachments")))
         metadata = _mapping(cell.get("metadata"))
         kept: dict[str, Any] = {"nbgrader": _flags(_mapping(metadata["nbgrader"]))} if "nbgrader" in metadata else {}
         # nbformat allows only short plain ids; the student's own serves only to recognise the cell.
         kept["student_id"] = _text(cell.get("id"))
-        notebook.cells.append(new_cell(_text(cell.get("cell_type")), text, f"s-{position}", kept))
+        notebook.cells.append(new_cell(kind, text, f"s-{position}", kept, attachments))
+    if pictures.left_out:
+        notebook.metadata["mlsys"]["left_out"] = pictures.left_out
     return notebook
 
 

@@ -17,12 +17,13 @@ from mlsys.course.nbgrader_steps import configured_device, nbgrader_config, open
 from mlsys.course.notebook import write_notebook
 from mlsys.course.tree import CourseTree
 from mlsys.grading.attempts import write_atomically
-from mlsys.grading.feedback import page_of, render
+from mlsys.grading.feedback import feedback_page
 from mlsys.grading.ingest import grade_id
-from mlsys.grading.nbgrader_plugin import add_marks, comments, ingested, with_verdicts
-from mlsys.grading.reader import Refused, read_submission
+from mlsys.grading.nbgrader_plugin import add_marks, comments, with_verdicts
+from mlsys.grading.reader import Refused
 from mlsys.grading.records import QuestionRecord, Record
 from mlsys.grading.runs import Terms
+from mlsys.grading.submitted import canonical_with_limits
 from mlsys.grading.written_answers import quote_written
 
 _log = logging.getLogger(__name__)
@@ -42,10 +43,10 @@ def enter_scores(
         under: the terms of the run.
 
     Raises:
-        Refused: the file is another one by now.
+        Refused: the file is another one by now, or takes too long to read.
         OSError, sqlalchemy.exc.OperationalError, nbgrader.api.InvalidEntry: the course's folder cannot be written.
     """
-    notebook = ingested(tree, lab, student, read_submission(tree.submitted(lab, student)))
+    notebook = canonical_with_limits(tree, lab, student)
     if notebook.metadata["mlsys"]["submitted_digest"] != submission:
         raise Refused("the submitted file was changed while it was judged: run the same command again")
     record = with_verdicts(notebook, lab, student, questions, under, configured_device(tree))
@@ -64,8 +65,8 @@ def enter_scores(
         add_marks(notebook, submitted)
         penalty = submitted.late_submission_penalty
         gradebook.db.commit()
-    page = page_of(notebook, {"assignment": lab, "student": student, "late_penalty": penalty})
-    write_atomically(tree.feedback(lab, student), render(page).encode())
+    page = feedback_page(notebook, {"assignment": lab, "student": student, "late_penalty": penalty})
+    write_atomically(tree.feedback(lab, student), page.encode())
     return record
 
 

@@ -23,8 +23,9 @@ from mlsys.grading.handed_zip import check_total, open_source
 from mlsys.grading.layouts import STAMP, Handed, Ignored
 from mlsys.grading.notebook_choice import notebook_of
 from mlsys.grading.owners import Owners, by_student
-from mlsys.grading.reader import Refused, read_submission
+from mlsys.grading.reader import Refused
 from mlsys.grading.roster import Roster
+from mlsys.grading.submitted import read_with_limits
 
 
 @dataclass(frozen=True)
@@ -218,7 +219,7 @@ def _attempts(items: list[Handed], history: History, lab: str, now: datetime) ->
 def _checked(attempt: Attempt, history: History, data: bytes) -> Attempt:
     """The attempt with its content kept, and refused if that is no notebook."""
     try:
-        read_submission(history.keep(attempt.digest, data))
+        read_with_limits(history.keep(attempt.digest, data))
     except Refused as reason:
         return replace(attempt, refused=str(reason))
     return attempt

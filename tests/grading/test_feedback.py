@@ -2,10 +2,15 @@
 
 import html
 import re
+import time
+from typing import Any
 
 import pytest
+from nbformat import NotebookNode
 
-from mlsys.grading.feedback import Page, QuestionResult, render
+from mlsys.course.notebook import as_node, new_cell
+from mlsys.grading import feedback, markup
+from mlsys.grading.feedback import Page, QuestionResult, feedback_page, refusal_page, render
 from mlsys.grading.records import QuestionRecord
 
 
@@ -73,3 +78,88 @@ def test_what_stands_between_backticks_is_escaped_too(hostile: str) -> None:
 def test_a_backtick_alone_stays_as_it_is() -> None:
     assert "it's 3`5 &lt; 4" in html.unescape(page_with("it's 3`5 < 4")).replace("<", "&lt;")
     assert "<code>" not in page_with("one ` only\nand ` in the next line")
+
+
+ABOUT = {"assignment": "adding", "student": "ann", "late_penalty": None}
+DOT = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
+SLOW = "\t\n" * 10_000
+"""Text that pygments takes more than ten seconds to colour."""
+
+
+def graded(answer: str, added: str = "x = 1", **attachments: Any) -> NotebookNode:
+    """An autograded notebook of one marked question, with an answer, and a cell that was added above all others."""
+    record = QuestionRecord("a", "Why?", "a-why", "passed", 3.5, 4)
+    marks = {"grade_id": "a-why", "grade": True, "solution": True, "points": 4}
+    about = {"question": "a", "role": "written", "record": vars(record)}
+    pictures = {name.replace("_", "."): {"image/gif": data} for name, data in attachments.items()}
+    cells = [
+        new_cell("code", added, "added-0", {"mlsys": {"role": "added"}}),
+        new_cell("markdown", "# The lab\n\nIts text", "title"),
+        new_cell("markdown", answer, "answer", {"nbgrader": marks, "mlsys": about}, pictures),
+    ]
+    metadata = {"mlsys": {"lab": "adding", "repairs": [], "sandboxed": True}}
+    return as_node({"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5})
+
+
+def test_a_pasted_picture_is_in_the_answer_with_its_text() -> None:
+    page = feedback_page(graded('Look: ![my "plot"](attachment:dot.gif) so.', dot_gif=DOT), ABOUT)
+    assert f'<img src="data:image/gif;base64,{DOT}" alt="my &quot;plot&quot;">' in inner(page, 'div class="answer"')
+    assert "img-src data:" in page
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "![x](attachment:other.gif)",
+        "![x](http://elsewhere.example/x.png)",
+        "![x](data:image/svg+xml;base64,PHN2Zz4=)",
+        "![x](data:text/html,<script>alert(1)</script>)",
+        "![x](javascript:alert(1))",
+        '<img alt="x" src="//elsewhere.example/x.png" onerror="alert(1)" style="x">',
+        '<img alt="x">',
+        "![x](ATTACHMENT:dot.gif)",
+    ],
+)
+def test_any_other_picture_leaves_a_note(source: str) -> None:
+    answer = inner(feedback_page(graded(f"before {source} after", dot_gif=DOT), ABOUT), 'div class="answer"')
+    assert "<img" not in answer
+    assert "before [picture x is not shown] after" in answer
+
+
+@pytest.mark.parametrize("fails", ["highlight", "MarkdownWithMath", "Cleaner"])
+def test_a_part_that_cannot_be_set_is_shown_as_it_stands(monkeypatch: pytest.MonkeyPatch, fails: str) -> None:
+    def raises(*_: object, **__: object) -> None:
+        raise RecursionError("too deep")
+
+    monkeypatch.setattr(markup, fails, raises)
+    text = f"**<b>** {fails}"
+    shown = markup.code(text) if fails == "highlight" else markup.prose(text, {"a.gif": {"image/gif": DOT}})
+    assert f"<pre>{html.escape(text)}</pre>" in shown
+    assert (DOT in shown) == (fails != "highlight")
+
+
+def test_a_page_that_takes_too_long_shows_texts_as_they_stand() -> None:
+    began = time.monotonic()
+    page = feedback_page(graded("So it is **bound** ![x](attachment:dot.gif)", SLOW, dot_gif=DOT), ABOUT)
+    assert time.monotonic() - began < 3 * feedback.PAGE_S
+    assert "<pre>So it is **bound** ![x](attachment:dot.gif)</pre>" in page
+    assert DOT in page
+    assert "<strong>3.5</strong> of 4 points" in page
+    assert "plain text, because formatting them took too long" in page
+
+
+def test_a_page_that_cannot_be_made_at_all_still_says_verdicts_and_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    def dies(*_: object, **__: object) -> None:
+        raise RuntimeError("no helper")
+
+    monkeypatch.setattr(feedback, "limited", dies)
+    page = feedback_page(graded("<script>alert(1)</script>"), ABOUT | {"student": "<ann>", "late_penalty": 1})
+    assert "2.5 of 4 points." in page
+    assert "Why?: passed, 3.5 / 4" in page
+    assert "&lt;ann&gt;" in page
+    assert "<script" not in page
+    assert "Not graded: no &lt;file&gt;." in refusal_page("A lab", "ann", "no <file>")
+
+
+def test_the_title_is_the_labs_whatever_a_student_wrote_above_it() -> None:
+    assert inner(feedback_page(graded("# mine", "# I am the title"), ABOUT), "h1") == "The lab"

@@ -11,7 +11,8 @@ from rich.console import Console
 from mlsys.course.release import release
 from mlsys.course.tree import CourseTree
 from mlsys.grading.class_grading import Options, grade_class
-from mlsys.grading.feedback import Page, QuestionResult, _prose, render
+from mlsys.grading.feedback import Page, QuestionResult, render
+from mlsys.grading.markup import prose
 from mlsys.grading.nbgrader_plugin import outputs
 from mlsys.grading.records import QuestionRecord
 from mlsys.grading.verdicts import TAUGHT, Verdict
@@ -75,10 +76,10 @@ def test_older_tests_are_used_only_where_a_question_asks_for_other_names(
     ],
 )
 def test_written_answers_cannot_run_code_or_reach_other_hosts(attack: str) -> None:
-    shown = _prose(attack).lower()
+    shown = prose(attack).lower()
     for danger in ("<script", "<img", "<svg", "<style", "<iframe", "onerror", "onclick=", "onload", 'href="javascript'):
         assert danger not in shown
-    assert "alert(1)</b>" in _prose("**alert(1)**").replace("strong", "b")
+    assert "alert(1)</b>" in prose("**alert(1)**").replace("strong", "b")
 
 
 def test_everything_else_of_the_students_is_escaped() -> None:
