@@ -808,6 +808,11 @@ def check_layernorm(x, what, rows=2, plain=False):
     )
 
 
+def near_100(height, width):
+    """Numbers near 100 that are multiples of 1/16, so that float32 adds up a row without rounding, in any order."""
+    return (16 * draw.matrix(height, width)).round() / 16 + 100
+
+
 check_layernorm(draw.matrix(2, 32), "one program")
 check_layernorm(draw.matrix(8, 64), "four programs")
 check_layernorm(draw.matrix(5, 32), "rows ragged")
@@ -819,7 +824,7 @@ check_layernorm(draw.matrix(6, 40, values="negative"), "all values negative")
 check_layernorm(draw.matrix(6, 40, layout="column"), "a transposed view")
 check_layernorm(draw.matrix(6, 40, layout="sliced"), "a slice with gaps")
 check_layernorm(draw.matrix(6, 40, layout="offset"), "a window in a larger matrix", rows=8)
-check_layernorm(draw.matrix(4, 200) + 30, "numbers near 30", plain=True)
+check_layernorm(near_100(4, 256), "numbers near 100", plain=True)
 check_layernorm(draw.matrix(6, 300, dtype="float16"), "float16", rows=4)
 # Their sum is some 100,000, more than float16 holds.
 check_layernorm((draw.matrix(2, 1000) + 100).half(), "float16 numbers near 100", rows=1)
@@ -834,7 +839,7 @@ m = draw.matrix(draw.ragged(1, 15), draw.ragged(3, 200), dtype="float16", layout
 m += 2
 check_layernorm(m, f"float16, strides {m.stride()}", rows=2 ** draw.integer(1, 3))
 check_layernorm((draw.matrix(3, 1000) + 100).half(), "float16 numbers near 100", rows=1)
-check_layernorm(draw.matrix(12, 500) + 30, "numbers near 30", rows=4, plain=True)
+check_layernorm(near_100(12, 512), "numbers near 100", rows=4, plain=True)
 check_layernorm(torch.full((3, 777), -3.0, dtype=torch.float16, device=DEVICE), "constant rows in float16", rows=4)
 if DEVICE == "cuda" and measure.detect_device().has_bf16:
     m = draw.matrix(5, 777, dtype="bfloat16", layout="sliced")
