@@ -455,7 +455,8 @@ check_sums(9, 1, 3, "one column")
 check_sums(2, 1500, 30, "long rows", wider=4)
 check_sums(3, 40, 2, "float16 input, few steps", dtype="float16")
 check_sums(3, 40, 30, "float16 input, many steps", dtype="float16")
-check_sums(3, 40, 5, "float16 input, a slice with gaps", dtype="float16", layout="sliced")
+# One product of two numbers: what float16 rounds away is not averaged over a long row.
+check_sums(12, 2, 1, "float16 input, one step", dtype="float16", layout="sliced")
 if DEVICE == "cuda" and measure.detect_device().has_bf16:
     check_sums(3, 40, 30, "bfloat16 input", dtype="bfloat16")
 ### BEGIN HIDDEN TESTS
