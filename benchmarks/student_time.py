@@ -43,7 +43,7 @@ def in_the_judge(tree: CourseTree, lab: str, students: list[str], workers: int) 
 
 def _judge_timed(tree: CourseTree, lab: str, students: list[str], index: int) -> float:
     runner.slot_index = index
-    site = runner.site()
+    site = runner.site(released_lab(tree, lab).withheld)
     shutil.copy(timed_student.__file__, site)
     session.ENTRIES |= {"student": "timed_student:serve_student", "launcher": "timed_student:serve_launcher"}
     plain_ask, spent = session.Session._ask, {"s": 0.0}

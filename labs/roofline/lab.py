@@ -10,7 +10,15 @@
 #     name: python3
 #   mlsys:
 #     lab: roofline
-#     version: "1"
+#     version: "2"
+#     withheld:
+#       - mlsys.dataflow
+#       - mlsys.formulas
+#       - mlsys.hardware.Accelerator.ridge_point
+#       - mlsys.ops
+#       - mlsys.roofline
+#       - mlsys.tiled_nest
+#       - mlsys.traffic
 # ---
 
 # %% [markdown]
@@ -160,7 +168,9 @@ for name, times in (("copy", copy_laps), ("product", product_laps)):
 # - `attainable(intensity, bandwidth, peak)`: FLOP per second at best, for an operation of `intensity` FLOP/byte.
 #
 # Everything is in plain bytes, FLOPs and seconds: no giga, no tera. The tests allow 3%, so that the median and the
-# least of the times both pass and the mean does not.
+# least of the times both pass and the mean does not. The formulas are your work, here and in the questions below: when the
+# lab is graded, those of the package, in `mlsys.roofline`, `mlsys.formulas`, `mlsys.ops` and the like, are left out, and an
+# answer that calls them ends in an error.
 #
 # <details><summary>Hint 1</summary>
 # What must happen to every byte of the source, and what to every byte of the target? Which single number stands for a
@@ -440,8 +450,13 @@ check_sums(5, 37, 40, "many steps")
 check_sums(32, 37, 5, "numbers of both signs", values="climbing")  # many rows, for a sum near 0 has few right digits
 check_sums(4, 21, 4, "a transposed view", layout="column")
 check_sums(4, 21, 4, "a slice with gaps", layout="sliced")
+check_sums(4, 21, 4, "a window in a larger matrix", layout="offset")
+check_sums(9, 1, 3, "one column")
+check_sums(2, 1500, 30, "long rows", wider=4)
 check_sums(3, 40, 2, "float16 input, few steps", dtype="float16")
 check_sums(3, 40, 30, "float16 input, many steps", dtype="float16")
+# One product of two numbers: what float16 rounds away is not averaged over a long row.
+check_sums(12, 2, 1, "float16 input, one step", dtype="float16", layout="sliced")
 if DEVICE == "cuda" and measure.detect_device().has_bf16:
     check_sums(3, 40, 30, "bfloat16 input", dtype="bfloat16")
 ### BEGIN HIDDEN TESTS
@@ -450,6 +465,9 @@ for arrangement in ("row", "column", "sliced", "offset"):
         high, wide, long = draw.integer(1, 6), draw.ragged(1, 300), draw.integer(1, 20)
         check_sums(high, wide, long, f"arrangement {arrangement}", dtype=precision, layout=arrangement)
 check_sums(draw.integer(20, 40), 1, draw.integer(2, 5), "one column")
+check_sums(32, draw.ragged(20, 60), draw.integer(2, 9), "numbers of both signs", values="climbing")
+if DEVICE == "cuda" and measure.detect_device().has_bf16:
+    check_sums(3, draw.ragged(20, 300), draw.integer(2, 40), "bfloat16 input", dtype="bfloat16", layout="sliced")
 check_sums(2, draw.ragged(2000, 4000), 100, "long rows, 100 steps", wider=4)
 ### END HIDDEN TESTS
 scorecard.passed("b")
@@ -715,7 +733,7 @@ race
 # overflowing and do not change the result.
 #
 # Each function returns two plain ints, FLOPs and bytes. The package has these counts, in `mlsys.ops`; making them is
-# your work here, so do not call it.
+# your work here. When the lab is graded it is left out, and an answer that calls it ends in an error.
 #
 # Then `place(flops, moved, bandwidth, peak)` says where an operation stands: a pair of `"memory"` or `"compute"`, the
 # roof that limits it, and the least time in seconds. An operation at the ridge point itself is compute-bound.
@@ -925,6 +943,8 @@ for name, (flops, moved) in costs.items():
 #   batch of 1, by the roofline;
 # - `crossing_batch(d_in, d_out, itemsize, ridge)`: the smallest batch, an int, for which the layer is compute-bound,
 #   its intensity at least `ridge`; `None` if no batch is.
+#
+# Your own functions of question e are there for this; `mlsys.formulas` is left out when the lab is graded.
 #
 # <details><summary>Hint 1</summary>
 # You have counted this already: the layer is a product. With which m, n and k?

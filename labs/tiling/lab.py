@@ -10,7 +10,8 @@
 #     name: python3
 #   mlsys:
 #     lab: tiling
-#     version: "1"
+#     version: "2"
+#     withheld: [mlsys.dataflow, mlsys.mapping, mlsys.ops, mlsys.systolic.accesses, mlsys.tiled_nest, mlsys.traffic]
 # ---
 
 # %% [markdown]
@@ -223,22 +224,25 @@ def launch_double(kernel, constants, y, x):
 
 # %% nbgrader={"grade": true, "grade_id": "read-test", "locked": true, "points": 10, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "read", "role": "test", "needs": ["setup"]}
 draw = grading.Draws("read", DEVICE)
+
+
+def check_double(x, tiles=(16, 16)):
+    """Compare double(x), and then what the kernel by itself makes of x, with 2 x."""
+    what = f"for {tuple(x.shape)}, strides {x.stride()}"
+    grading.assert_close(grading.guarded(double)(x), 2 * x, what=f"double(x) {what}", tile=(16, 16))
+    constants = {"TILE_M": tiles[0], "TILE_N": tiles[1]}
+    what = f"double_kernel by itself, {what}, {constants}"
+    grading.check_kernel(double_kernel, constants, [x], 2 * x, launch=launch_double, what=what, tile=tiles)
+
+
 for shape, layout in [((16, 16), "row"), ((32, 48), "row"), ((17, 16), "row"), ((16, 17), "row"), ((37, 21), "column")]:
-    x = draw.matrix(*shape, layout=layout)
-    grading.assert_close(grading.guarded(double)(x), 2 * x, what=f"double(x) for {shape}, {layout}", tile=(16, 16))
-x = draw.matrix(19, 40)
-tiles = {"TILE_M": 16, "TILE_N": 32}
-what = "double_kernel by itself, for (19, 40)"
-grading.check_kernel(double_kernel, tiles, [x], 2 * x, launch=launch_double, what=what, tile=(16, 32))
+    check_double(draw.matrix(*shape, layout=layout))
+for layout, tiles in [("row", (16, 32)), ("sliced", (32, 16)), ("offset", (64, 64))]:
+    check_double(draw.matrix(19, 20, layout=layout, values="negative"), tiles)
 ### BEGIN HIDDEN TESTS
 for layout in ("row", "column", "sliced", "offset"):
-    x = draw.matrix(draw.ragged(1, 70), draw.ragged(1, 70), layout=layout, values="negative")
-    what = f"double(x) for {tuple(x.shape)}, strides {x.stride()}"
-    grading.assert_close(grading.guarded(double)(x), 2 * x, what=what, tile=(16, 16))
-for layout in ("column", "sliced"):
-    x = draw.matrix(draw.ragged(1, 70), draw.ragged(1, 70), layout=layout, values="negative")
-    alone = f"double_kernel by itself, for {tuple(x.shape)}, strides {x.stride()}"
-    grading.check_kernel(double_kernel, tiles, [x], x + x, launch=launch_double, what=alone, tile=(16, 32))
+    sides = 16 << draw.integer(0, 2), 16 << draw.integer(0, 2)
+    check_double(draw.matrix(draw.ragged(1, 50), draw.ragged(1, 50), layout=layout, values="negative"), sides)
 ### END HIDDEN TESTS
 scorecard.passed("read")
 
@@ -273,6 +277,9 @@ scorecard.passed("read")
 # moves no bytes.
 #
 # Write both counts, reads and writes together, as plain ints. Note that the second has no `tile_k`. Why not?
+#
+# Counting is your work here: when the lab is graded, `mlsys.traffic`, `mlsys.ops` and the like are left out, and an answer
+# that calls them ends in an error.
 #
 # <details><summary>Hint 1</summary>
 # Ask for one element of A: how many programs need it? All programs of its row of tiles do. How many are there in a row?
@@ -356,8 +363,9 @@ scorecard.passed("a")
 #             C[i, j] += A[i, p] B[p, j]
 # ```
 #
-# Choosing is your work here, so do not call `traffic.best_schedule`, which is what your schedule is compared with. The
-# next cell shows a first try, equal squares.
+# Choosing is your work here: look at schedules with `traffic` in cells of your own, but do not call it from `schedule`.
+# When the lab is graded it is left out, `tiled_matmul` and `best_schedule` alike, and an answer that calls it ends in an
+# error. The next cell shows a first try, equal squares.
 
 # %%
 memory_bytes = 16 * 1024
@@ -528,7 +536,8 @@ def tiled_matmul(a, b, tile_m=32, tile_n=32, tile_k=32):
 
 # %% [markdown]
 # The tests come in steps. Work on the first that fails: its message names the first wrong element, its tile, and a
-# likely cause.
+# likely cause. Each step calls `tiled_matmul`, and then launches your kernel by itself, without `tiled_matmul` round it:
+# what is graded is the kernel.
 
 
 # %% nbgrader={"grade": false, "grade_id": "c-given", "locked": true, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "c", "role": "setup"}
@@ -544,18 +553,14 @@ def launch_matmul(kernel, constants, c, a, b):
 draw = grading.Draws("c", DEVICE)
 
 
-def check_matmul(a, b, what, tiles=(32, 32, 32)):
-    """Compare tiled_matmul with a product in float64."""
+def check_matmul(a, b, what, tiles=(32, 32, 32), group=4):
+    """Compare tiled_matmul, and then matmul_kernel by itself, with a product in float64."""
     right = (a.double() @ b.double()).to(a.dtype)
-    what = f"{what}: M={a.shape[0]}, N={b.shape[1]}, K={a.shape[1]}, tiles {tiles}"
-    grading.assert_close(grading.guarded(tiled_matmul)(a, b, *tiles), right, what=what, tile=tiles[:2])
-
-
-def check_matmul_kernel(a, b, what, tiles=(32, 32, 32), group=4):
-    """The same for matmul_kernel by itself, launched by launch_matmul."""
-    right = (a.double() @ b.double()).to(a.dtype)
+    what = f"{what}: M={a.shape[0]}, N={b.shape[1]}, K={a.shape[1]}"
+    product = grading.guarded(tiled_matmul)(a, b, *tiles)
+    grading.assert_close(product, right, what=f"{what}, tiles {tiles}", tile=tiles[:2])
     constants = {"TILE_M": tiles[0], "TILE_N": tiles[1], "TILE_K": tiles[2], "GROUP_M": group}
-    what = f"matmul_kernel by itself, {what}: M={a.shape[0]}, N={b.shape[1]}, K={a.shape[1]}, {constants}"
+    what = f"matmul_kernel by itself, {what}, {constants}"
     grading.check_kernel(matmul_kernel, constants, [a, b], right, launch=launch_matmul, what=what, tile=tiles[:2])
 
 
@@ -565,33 +570,32 @@ check_matmul(draw.matrix(64, 32), draw.matrix(32, 96), "2 x 3 tiles of C")
 check_matmul(draw.matrix(37, 32), draw.matrix(32, 53), "M and N ragged")
 check_matmul(draw.matrix(32, 29), draw.matrix(29, 32), "K ragged")
 check_matmul(draw.matrix(1, 1), draw.matrix(1, 1), "a single number")
-check_matmul(draw.matrix(37, 53, values="negative"), draw.matrix(53, 41, values="negative"), "all values negative")
-check_matmul(draw.matrix(37, 53, layout="column"), draw.matrix(53, 41), "A is a transposed view")
-check_matmul(draw.matrix(37, 53), draw.matrix(53, 41, layout="sliced"), "B is a slice with gaps")
-check_matmul(draw.matrix(50, 70), draw.matrix(70, 40), "other tile sizes", tiles=(16, 64, 32))
-check_matmul(draw.matrix(40, 64, dtype="float16"), draw.matrix(64, 40, dtype="float16"), "float16")
-check_matmul_kernel(draw.matrix(37, 29), draw.matrix(29, 53), "M, N and K ragged")
+check_matmul(draw.matrix(23, 53, values="negative"), draw.matrix(53, 21, values="negative"), "all values negative")
+check_matmul(draw.matrix(23, 53, layout="column"), draw.matrix(53, 41), "A is a transposed view")
+check_matmul(draw.matrix(23, 53), draw.matrix(53, 41, layout="sliced"), "B is a slice with gaps")
+check_matmul(draw.matrix(37, 53, layout="offset"), draw.matrix(53, 21, layout="column"), "A is a window, B transposed")
+check_matmul(draw.matrix(30, 70), draw.matrix(70, 40), "other tile sizes", tiles=(16, 64, 32))
+check_matmul(draw.matrix(20, 64, dtype="float16"), draw.matrix(64, 40, dtype="float16"), "float16")
+check_matmul(1e15 * draw.matrix(20, 30), 1e15 * draw.matrix(30, 10), "large values", tiles=(64, 16, 16))
+check_matmul(draw.matrix(16, 1024), draw.matrix(1024, 16), "a long sum", tiles=(16, 16, 64))
+# Sums climb to several hundred and come back: digits that a short accumulator drops on the way are missing at the end.
+a, b = draw.matrix(16, 1024, values="climbing"), draw.matrix(1024, 16, values="negative")
+check_matmul(a.half(), b.half(), "a long sum of float16 products", tiles=(16, 16, 64))
 ### BEGIN HIDDEN TESTS
 for layout_a, layout_b in [("row", "column"), ("column", "sliced"), ("sliced", "offset"), ("offset", "row")]:
-    m, n, k = draw.ragged(1, 100), draw.ragged(1, 100), draw.ragged(1, 100)
+    tiles = tuple(16 << draw.integer(0, 2) for _ in "mnk")
+    m, n, k = (draw.ragged(1, 2 * tile) for tile in tiles)
     a = draw.matrix(m, k, layout=layout_a)
     b = draw.matrix(k, n, layout=layout_b)
-    tiles = tuple(16 << draw.integer(0, 2) for _ in "mnk")
-    check_matmul(a, b, f"A with strides {a.stride()}, B with strides {b.stride()}", tiles)
-check_matmul(draw.matrix(16, 2048), draw.matrix(2048, 16), "a long sum", tiles=(16, 16, 64))
-# Sums climb to several hundred and come back: digits that a short accumulator drops on the way are missing at the end.
-a, b = draw.matrix(16, 2048, values="climbing"), draw.matrix(2048, 16, values="negative")
-check_matmul(a.half(), b.half(), "a long sum of float16 products", tiles=(16, 16, 64))
-for group in (1, draw.integer(2, 9)):
-    a, b = (
-        draw.matrix(draw.ragged(1, 100), 60, layout="column"),
-        draw.matrix(60, draw.ragged(1, 100), layout="sliced"),
-    )
-    check_matmul_kernel(a, b, f"strides {a.stride()} and {b.stride()}", (16, 32, 16), group)
+    check_matmul(a, b, f"A with strides {a.stride()}, B with strides {b.stride()}", tiles, draw.integer(1, 9))
+m, n, k = draw.ragged(1, 30), draw.ragged(1, 30), draw.ragged(1000, 1500)
+check_matmul(draw.matrix(m, k), draw.matrix(k, n, layout="column"), "a long sum", tiles=(32, 32, 64))
+a, b = draw.matrix(m, k, values="climbing", layout="sliced"), draw.matrix(k, n, values="negative")
+check_matmul(a.half(), b.half(), "a long sum of float16 products", tiles=(32, 32, 64))
 # Two whole groups and a part of a third, if the kernel groups its programs.
 group = draw.integer(2, 4)
-a, b = draw.matrix(40 * group - 3, 20), draw.matrix(20, draw.ragged(33, 60))
-check_matmul_kernel(a, b, "more rows of tiles than two groups have", (16, 16, 16), group)
+a, b = draw.matrix(40 * group - 3, 20), draw.matrix(20, draw.ragged(17, 31))
+check_matmul(a, b, "more rows of tiles than two groups have", (16, 16, 32), group)
 ### END HIDDEN TESTS
 scorecard.passed("c")
 
@@ -922,6 +926,23 @@ tensor_race = grading.speed(
     dtype="fp16",
     capability=(8, 0),
 )
+
+
+def check_tensor_kernel(shape):
+    """Compare tensor_kernel, with its config, with a product in float64."""
+    a, b = matmul_inputs(grading.Draws("challenge", DEVICE), shape, "fp16")
+    right = (a.double() @ b.double()).half()
+    constants = tensor_config(shape, "fp16")
+    what = f"tensor_kernel for {shape}, {constants}"
+    grading.check_kernel(tensor_kernel, constants, [a, b], right, launch=launch_tensor, what=what)
+
+
+# Sides that tiles do not divide, with rows that begin at multiples of 16 bytes, as tensor descriptors ask.
+check_tensor_kernel((200, 328, 136))
+### BEGIN HIDDEN TESTS
+sides = grading.Draws("challenge sides")
+check_tensor_kernel(tuple(8 * sides.ragged(10, 60, tile=2) for _ in "mnk"))
+### END HIDDEN TESTS
 scorecard.passed("challenge", tensor_race.fraction)
 tensor_race
 

@@ -6,7 +6,7 @@ every rule that a lab must keep is checked here, with the cell and the cure in t
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,8 @@ import jupytext
 from nbformat import NotebookNode
 
 from mlsys.course.lab_cell import ANSWERS, GRADED, PREDICT, SETUP, SOLUTION, WRITTEN, Cell, LabError, read_cell
-from mlsys.errors import UnknownName
+from mlsys.errors import InvalidValue, UnknownName
+from mlsys.grading.site import check_withheld
 
 __all__ = ["ANSWERS", "PREDICT", "SETUP", "SOLUTION", "Cell", "Lab", "LabError", "Question", "find_lab", "find_labs"]
 
@@ -44,12 +45,17 @@ class Question:
 
 @dataclass(frozen=True)
 class Lab:
-    """A lab: its name, its version, and its cells in order."""
+    """A lab: its name, its version, and its cells in order.
+
+    `withheld` names modules, classes and functions of the package that answer its questions: student code cannot call
+    them when the lab is graded.
+    """
 
     name: str
     version: str
     cells: tuple[Cell, ...]
     notebook: NotebookNode
+    withheld: tuple[str, ...] = ()
 
     @classmethod
     def load(cls, path: Path) -> "Lab":
@@ -83,7 +89,7 @@ class Lab:
                 f'{where}: the header needs `mlsys: {{lab: NAME, version: "1"}}` under `jupyter:` (found {dict(about)})'
             )
         cells = tuple(read_cell(cell, where) for cell in notebook.cells)
-        lab = cls(str(about["lab"]), str(about["version"]), cells, notebook)
+        lab = cls(str(about["lab"]), str(about["version"]), cells, notebook, _withheld(about, where))
         lab._check(where)
         return lab
 
@@ -151,6 +157,19 @@ class Lab:
                     raise LabError(f"{where}: questions {question.name!r} and {name!r} need each other")
             if not question.answers and not any(name != SETUP for name in question.needs):
                 raise LabError(f"{where}: question {question.name!r} has no solution cell and needs no other question")
+
+
+def _withheld(about: Mapping[str, object], where: str) -> tuple[str, ...]:
+    names = about.get("withheld", [])
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise LabError(
+            f"{where}: the header's `withheld` must be a list of names, such as [mlsys.ops] (found {names!r})"
+        )
+    try:
+        check_withheld(names)
+    except InvalidValue as error:
+        raise LabError(f"{where}: the header's `withheld`: {error}") from None
+    return tuple(sorted(names))
 
 
 def _refuse_repeats(where: str, what: str, values: Iterable[str], cure: str) -> None:

@@ -6,8 +6,6 @@ one slot for all its questions, so call these functions from one thread.
 
 import ast
 import platform
-import shutil
-import tempfile
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -15,16 +13,15 @@ from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
 from multiprocessing.util import Finalize
-from pathlib import Path
 from typing import Any
 
-import mlsys
 from mlsys.course.lab import PREDICT, SETUP, SOLUTION, Lab, Question
 from mlsys.course.starter import starter
 from mlsys.errors import UserError
 from mlsys.grading.gpu_turns import GpuTurns
 from mlsys.grading.judge import judge
 from mlsys.grading.session import Program
+from mlsys.grading.site import site
 from mlsys.grading.slot.limits import Limits
 from mlsys.grading.slot.slot import WARM_UP, Slot
 from mlsys.grading.student_code import (
@@ -86,7 +83,7 @@ def grade_question(
     """
     kind = check_device(device)
     preload = imported_modules(tuple(cell.source for cell in submission.lab.cells if cell.role == SETUP))
-    slot = _slot(kind == "gpu", limits if kind == "cpu" else on_gpu(limits), preload)
+    slot = _slot(kind == "gpu", limits if kind == "cpu" else on_gpu(limits), preload, submission.lab.withheld)
     where = "cuda" if kind == "gpu" else "cpu"
     tests = plain_python(question.graded.source)
     turns = GpuTurns()
@@ -204,22 +201,12 @@ def _is_module(name: str) -> bool:
 
 
 @cache
-def _slot(gpu: bool, limits: Limits, preload: tuple[str, ...]) -> Slot:
+def _slot(gpu: bool, limits: Limits, preload: tuple[str, ...], withheld: tuple[str, ...]) -> Slot:
     """This process's slot for questions with these limits; it imports once what each of them would."""
-    slot = Slot(site(), limits, gpu=gpu, index=slot_index, preload=(WARM_UP, *preload))
+    slot = Slot(site(withheld), limits, gpu=gpu, index=slot_index, preload=(WARM_UP, *preload))
     slot.start()
     _at_end(slot.close)
     return slot
-
-
-@cache
-def site() -> Path:
-    """A folder with nothing but the package, for the sandbox to show: the repository holds hidden tests."""
-    folder = Path(tempfile.mkdtemp(prefix="mlsys-site-"))
-    _at_end(shutil.rmtree, folder, True)
-    shutil.copytree(Path(mlsys.__file__).parent, folder / "mlsys", ignore=shutil.ignore_patterns("__pycache__"))
-    folder.chmod(0o755)
-    return folder
 
 
 def _at_end(action: Callable[..., object], *args: object) -> None:

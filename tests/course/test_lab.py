@@ -29,6 +29,12 @@ def test_questions_points_and_needs_are_read() -> None:
     assert (lab.name, lab.version, lab.title) == ("adding", "1", "Adding")
 
 
+def test_names_that_are_withheld_are_read(tmp_path: Path) -> None:
+    assert Lab.load(ADDING).withheld == ()
+    path = write_changed(tmp_path, 'version: "1"', 'version: "1"\n#     withheld: [mlsys.traffic.untiled, mlsys.ops]')
+    assert Lab.load(path).withheld == ("mlsys.ops", "mlsys.traffic.untiled")
+
+
 def test_every_load_gives_the_same_cell_ids() -> None:
     assert [cell.id for cell in Lab.load(ADDING).cells] == [cell.id for cell in Lab.load(ADDING).cells]
 
@@ -47,6 +53,8 @@ def test_every_load_gives_the_same_cell_ids() -> None:
         ('"grade_id": "setup", "locked": true', '"grade_id": "setup", "locked": false', "locked"),
         ('WHEEL = "MLSYS_WHEEL_URL"', "### BEGIN SOLUTION\n### END SOLUTION", "students would see it"),
         ('"device": "gpu"', '"device": "tpu"', "'tpu' is not known"),
+        ('version: "1"', 'version: "1"\n#     withheld: [mlsys.opps]', "withheld.*did you mean 'mlsys.ops'"),
+        ('version: "1"', 'version: "1"\n#     withheld: mlsys.ops', "must be a list of names"),
     ],
 )
 def test_broken_rule_is_named_with_its_cell(tmp_path: Path, old: str, new: str, message: str) -> None:

@@ -2,6 +2,8 @@
 
 import ast
 import re
+import subprocess
+import sys
 from functools import cache
 
 import pytest
@@ -9,6 +11,7 @@ from known_lab import ROOT, KnownLab
 
 from mlsys.course.lab import PREDICT, SOLUTION, find_labs
 from mlsys.course.starter import starter
+from mlsys.grading.site import site
 
 LABS = find_labs(ROOT)
 QUESTIONS = [(name, question) for name in LABS for question in KnownLab(name).code_questions]
@@ -52,3 +55,137 @@ def test_every_question_has_three_hints(name):
     for level in (1, 2, 3):
         assert len(re.findall(rf"<summary>Hint {level}\b", prose)) == with_hints
     assert prose.count("<details>") == prose.count("</details>") == 3 * with_hints
+
+
+@pytest.mark.parametrize("name", LABS)
+def test_every_module_of_the_package_can_be_imported_without_what_the_lab_withholds(name):
+    folder = site(known(name).lab.withheld)
+    modules = [
+        ".".join(path.relative_to(folder).with_suffix("").parts).removesuffix(".__init__")
+        for path in sorted(folder.rglob("*.py"))
+    ]
+    code = f"import sys, importlib; sys.path.insert(0, {str(folder)!r}); list(map(importlib.import_module, {modules}))"
+    done = subprocess.run([sys.executable, "-I", "-B", "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+BY_THE_PACKAGE = {
+    ("tiling", "a", "its counts"): (
+        "a-traffic",
+        """
+def untiled_bytes(m, n, k, itemsize):
+    return traffic.untiled(m, n, k).total_bytes // 4 * itemsize
+
+def tiled_bytes(m, n, k, tile_m, tile_n, itemsize):
+    return traffic._elements_moved(m, n, k, tile_m, tile_n, 0) * itemsize
+""",
+    ),
+    ("tiling", "a", "a tiled loop nest"): (
+        "a-traffic",
+        """
+from mlsys.loop_nest import matmul
+from mlsys.tiled_nest import tiled_accesses
+
+def untiled_bytes(m, n, k, itemsize):
+    return (2 * m * n * k + m * n) * itemsize
+
+def tiled_bytes(m, n, k, tile_m, tile_n, itemsize):
+    tile = {"m": min(m, tile_m), "n": min(n, tile_n), "k": 1}
+    return tiled_accesses(matmul(m, n, k), "mnk", tile).total * itemsize
+""",
+    ),
+    ("tiling", "b", "its best schedule"): (
+        "b-schedule",
+        """
+def schedule(m, n, k, memory_bytes):
+    best = traffic.best_schedule(m, n, k, memory_bytes=memory_bytes)
+    return best.tile_m, best.tile_n, best.tile_k
+""",
+    ),
+    ("roofline", "a", "its formulas"): (
+        "a-roofs",
+        """
+from mlsys import formulas
+
+def copy_bandwidth(array_bytes, laps_s):
+    return 2 * array_bytes / statistics.median(laps_s)
+
+def product_rate(side, laps_s):
+    return 2 * side**3 / statistics.median(laps_s)
+
+def ridge_point(bandwidth, peak):
+    return formulas.hardware_balance(peak, bandwidth).magnitude
+
+def attainable(intensity, bandwidth, peak):
+    return formulas.attainable(peak, bandwidth, intensity).m_as("flop/s")
+""",
+    ),
+    ("roofline", "e", "its operations"): (
+        "e-costs",
+        """
+FORMATS = {1: "fp8", 2: "fp16", 4: "fp32", 8: "fp64"}
+
+def cost(op):
+    return int(op.flop_count), int(op.read_count + op.write_count)
+
+def add_cost(n, itemsize):
+    return cost(ops.elementwise(elements=n, inputs=2, dtype=FORMATS[itemsize]))
+
+def softmax_cost(rows, cols, itemsize):
+    return cost(ops.softmax(rows=rows, cols=cols, dtype=FORMATS[itemsize]))
+
+def layernorm_cost(rows, cols, itemsize):
+    return cost(ops.layernorm(rows=rows, cols=cols, dtype=FORMATS[itemsize]))
+
+def matmul_cost(m, n, k, itemsize):
+    return cost(ops.matmul(m=m, n=n, k=k, dtype=FORMATS[itemsize]))
+
+def embedding_cost(bags, bag_size, dim, itemsize):
+    return cost(ops.embedding_bag(bags=bags, bag_size=bag_size, dim=dim, dtype=FORMATS[itemsize]))
+
+def place(flops, moved, bandwidth, peak):
+    return "memory" if flops / peak < moved / bandwidth else "compute", max(flops / peak, moved / bandwidth)
+""",
+    ),
+    ("fusion", "a", "its operations"): (
+        "a-traffic",
+        """
+from mlsys import ops
+
+def chain_unfused_bytes(rows, cols, itemsize):
+    return (6 * rows * cols + 5 * cols) * itemsize
+
+def chain_fused_bytes(rows, cols, itemsize):
+    return (2 * rows * cols + 5 * cols) * itemsize
+
+def softmax_unfused_bytes(rows, cols, itemsize):
+    return (8 * rows * cols + 4 * rows) * itemsize
+
+def softmax_fused_bytes(rows, cols, itemsize):
+    dtype = {1: "fp8", 2: "fp16", 4: "fp32", 8: "fp64"}[itemsize]
+    return int(ops.softmax(rows=rows, cols=cols, dtype=dtype).bytes.magnitude)
+
+def layernorm_unfused_bytes(rows, cols, itemsize):
+    return (12 * rows * cols + 6 * rows + 2 * cols) * itemsize
+
+def layernorm_fused_bytes(rows, cols, itemsize):
+    return (2 * rows * cols + 2 * cols) * itemsize
+""",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BY_THE_PACKAGE, ids=" ".join)
+def test_an_answer_that_the_package_computes_ends_in_an_error_that_says_so(case):
+    name, question, _ = case
+    answer, source = BY_THE_PACKAGE[case]
+    found = known(name).verdict(question, lambda cell: source if cell.id == answer else cell.source)
+    assert found.name == "error", found
+    assert "is left out when this lab is graded: write what it does yourself." in found.message
+
+
+@pytest.mark.parametrize("name", LABS)
+def test_the_notebook_says_that_parts_of_the_package_are_left_out(name):
+    prose = " ".join("\n".join(cell.source for cell in known(name).lab.cells if cell.kind == "markdown").split())
+    assert "when the lab is graded" in prose.lower()
+    assert "left out" in prose

@@ -104,6 +104,25 @@ def test_each_silent_fault_of_the_warm_up_is_found_by_itself(fault):
     assert "hidden" not in found.message  # a visible test shows it
 
 
+READ_CASES = {
+    "a slice with gaps": ("stride_xn != 1", "x.stride(1) != 1"),
+    "other tiles": ("TILE_M != 16", "False"),
+}
+
+
+@pytest.mark.parametrize("case", READ_CASES)
+def test_a_case_that_only_the_function_around_the_warm_up_gets_right_is_found_by_a_visible_test(case):
+    in_kernel, in_function = READ_CASES[case]
+    source = CELLS["read-kernel"].source
+    store, allocation = "    tl.store(", "    y = torch.empty("
+    source = source.replace(store, f"    if {in_kernel}:\n        x += 1.0\n{store}")
+    source = source.replace(allocation, f"    if {in_function}:\n        return x + x\n{allocation}")
+    found = verdict("read", lambda cell: source if cell.id == "read-kernel" else cell.source)
+    assert found.name == "wrong answer", found
+    assert "by itself" in found.message
+    assert "hidden" not in found.message
+
+
 KERNEL_FAULTS = {
     "no mask along M": ("in_rows & (ks[None, :] < K - k)", "ks[None, :] < K - k"),
     "no mask along N": ("(ks[:, None] < K - k) & in_cols", "ks[:, None] < K - k"),
@@ -130,6 +149,31 @@ def test_a_faulty_matmul_is_found_by_a_visible_test(fault):
     else:
         assert found.name in ("wrong answer", "out of bounds")
         assert "hidden" not in found.message
+
+
+WRAPPER_CASES = {  # what the kernel gets wrong: the same as the kernel and as the function around it say it
+    "long sums": ("K > 128", "a.shape[1] > 128"),
+    "float16": ("a_ptr.dtype.element_ty == tl.float16", "a.dtype == torch.float16"),
+    "other tiles": ("TILE_M != 32", "tile_m != 32"),
+    "large values": ("tl.max(tl.max(acc, 1), 0) > 1e20", "a.abs().max() > 1e10"),
+    "windows": ("stride_am == K + 7", "not a.is_contiguous()"),
+}
+
+
+@pytest.mark.parametrize("case", WRAPPER_CASES)
+def test_a_case_that_only_the_function_around_the_kernel_gets_right_is_found_by_a_visible_test(case):
+    in_kernel, in_function = WRAPPER_CASES[case]
+    source = CELLS["c-kernel"].source
+    store, allocation = "    c_ptrs = c_ptr", "    c = torch.empty((M, N)"
+    assert store in source
+    assert allocation in source
+    source = source.replace(store, f"    if {in_kernel}:\n        acc *= 2.0\n{store}")
+    by_torch = f"    if {in_function}:\n        return (a.double() @ b.double()).to(a.dtype)\n"
+    source = source.replace(allocation, by_torch + allocation)
+    found = verdict("c", lambda cell: source if cell.id == "c-kernel" else cell.source)
+    assert found.name == "wrong answer", found
+    assert "by itself" in found.message
+    assert "hidden" not in found.message
 
 
 GROUP_FAULTS = {

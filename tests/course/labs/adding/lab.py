@@ -68,8 +68,9 @@ visible = grading.Draws("b")
 x, y = visible.matrix(1, 128)[0], visible.matrix(1, 128)[0]
 grading.assert_close(grading.guarded(add)(x, y), x + y)
 ### BEGIN HIDDEN TESTS
-hidden_size = grading.Draws("b-hidden").ragged(100, 200, 64)
-u, v = torch.randn(hidden_size), torch.randn(hidden_size)
+hidden = grading.Draws("b-hidden")
+hidden_size = hidden.ragged(100, 200, 64)
+u, v = hidden.matrix(1, hidden_size)[0], hidden.matrix(1, hidden_size)[0]
 grading.assert_close(grading.guarded(add)(u, v), u + v, what="sum of ragged vectors")
 ### END HIDDEN TESTS
 

@@ -1,0 +1,180 @@
+"""Grade sample classes for many seeds, and say which verdicts change and how near the tolerance they come.
+
+    python scripts/seed_study.py --seeds 100 tiling fusion roofline
+    python scripts/seed_study.py --seeds 10 --device gpu fusion
+
+A sample shows a mistake only if every seed finds it, by a margin. For each question that a sample answers in its own
+way there is one line: its verdicts with their counts, and the least and the greatest error of a seed. The error of a
+seed is the largest of all elements of all comparisons, in units of the tolerance; a comparison that fails does not end
+the tests here. Where the verdict is "passed", the greatest error should stay below 1/2, what a last bit that rounds the
+other way makes in a 16-bit format; where a comparison makes it "wrong answer", the least should stay above 3. Results
+of a race are compared beside the clock and count by their verdict alone. The exit status is 1 if a verdict changes,
+differs from `class/expected.csv`, or has no margin.
+"""
+
+import argparse
+import csv
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import torch
+
+from mlsys.course.lab import Lab, Question
+from mlsys.course.release import release
+from mlsys.course.sample_class import hand_in
+from mlsys.course.tree import CourseTree
+from mlsys.grading import checks
+from mlsys.grading.reader import Refused, read_submission
+from mlsys.grading.runner import LIMITS, Submission, check_device, grade_question, program
+from mlsys.grading.submission import canonical_notebook, released_lab, submission_of
+from mlsys.grading.tolerances import errors_and_tolerance, is_close
+
+ROOT = Path(__file__).parents[1]
+RIGHT_BELOW, WRONG_ABOVE = 0.5, 3.0
+"""Errors, in units of the tolerance, at which a verdict is decided for every seed."""
+FEW_SEEDS = 2
+"""Seeds for a verdict that takes the whole time limit."""
+
+
+@dataclass
+class Comparisons:
+    """The largest error of all comparisons since `clear`, in units of the tolerance."""
+
+    forgiving: bool = False
+    largest: float = 0.0
+    count: int = 0
+
+    def clear(self, forgiving: bool) -> None:
+        """Begin anew; forgiving, whatever is compared counts as close."""
+        self.forgiving, self.largest, self.count = forgiving, 0.0, 0
+
+    def is_close(self, actual: torch.Tensor, expected: torch.Tensor) -> bool:
+        """Stand in for `tolerances.is_close`."""
+        error, allowed = errors_and_tolerance(actual, expected)
+        if error.numel():
+            shares = torch.where(error == 0, 0.0, error / allowed).nan_to_num(nan=torch.inf, posinf=torch.inf)
+            self.largest = max(self.largest, float(shares.max()))
+        self.count += 1
+        return self.forgiving or is_close(actual, expected)
+
+
+@contextmanager
+def watched() -> Iterator[Comparisons]:
+    """Look at every comparison that the judge makes."""
+    comparisons = Comparisons()
+    kept, checks.is_close = checks.is_close, comparisons.is_close
+    try:
+        yield comparisons
+    finally:
+        checks.is_close = kept
+
+
+@dataclass
+class Answer:
+    """One way to answer a question: who answers so, and what it got."""
+
+    submission: Submission
+    question: Question
+    students: list[str]
+    due: str
+    verdicts: Counter[str] = field(default_factory=Counter)
+    errors: list[float] = field(default_factory=list)
+
+    def judge(self, device: str, seed: int, comparisons: Comparisons) -> None:
+        """Grade it once, and once more without stopping at a comparison that fails."""
+        if self.verdicts["timed out"] >= FEW_SEEDS:
+            return
+        limits = replace(LIMITS, cpu_s=5)
+        comparisons.clear(forgiving=False)
+        found = grade_question(self.submission, self.question, device, seed=seed, limits=limits)
+        self.verdicts[found.name] += 1
+        if found.name == "wrong answer" and comparisons.count:
+            comparisons.clear(forgiving=True)
+            grade_question(self.submission, self.question, device, seed=seed, limits=limits)
+        if comparisons.count and found.name in ("passed", "wrong answer"):
+            self.errors.append(comparisons.largest)
+
+    @property
+    def complaint(self) -> str:
+        """What is wrong with it; "" if nothing is."""
+        if len(self.verdicts) > 1:
+            return "CHANGES"
+        if self.due not in self.verdicts:
+            return f"DUE IS {self.due!r}"
+        if self.errors and "passed" in self.verdicts and max(self.errors) > RIGHT_BELOW:
+            return "NO MARGIN"
+        if self.errors and "wrong answer" in self.verdicts and min(self.errors) < WRONG_ABOVE:
+            return "NO MARGIN"
+        return ""
+
+    def __str__(self) -> str:
+        """Its line in the report."""
+        verdicts = ", ".join(f"{name} {count}" for name, count in sorted(self.verdicts.items()))
+        errors = f"{min(self.errors):10.3g} {max(self.errors):10.3g}" if self.errors else f"{'':21}"
+        return (
+            f"{self.question.name:<10} {verdicts:<24} {errors}  {', '.join(self.students)}  {self.complaint}".rstrip()
+        )
+
+
+def answers(name: str, device: str, folder: Path) -> list[Answer]:
+    """The different answers of a lab's sample class, of the questions that `device` can run."""
+    tree = CourseTree(folder / "course")
+    release(ROOT, tree, [name])
+    students = hand_in(ROOT / "labs" / name / "lab.py", folder / "submissions", tree)
+    with (ROOT / "labs" / name / "class" / "expected.csv").open(newline="") as file:
+        due = {(row["student"], row["question"]): row for row in csv.DictReader(file)}
+    lab: Lab = released_lab(tree, name)
+    found: dict[tuple[str, ...], Answer] = {}
+    for student in students:
+        try:
+            notebook = canonical_notebook(tree, name, read_submission(folder / "submissions" / f"{student}.ipynb"))
+        except Refused:
+            continue
+        submission = submission_of(notebook, lab)
+        for question in lab.questions:
+            if question.written or (question.device == "gpu" and device == "cpu"):
+                continue
+            row = due[student, question.name]
+            verdict = row["verdict"]
+            if question.device == "gpu":  # the table has its verdict without one
+                verdict = "passed" if row["points_gpu"] == f"{question.points:g}" else ""
+            cells = program(submission, question).cells
+            key = (question.name, *(f"{cell['label']}\n{cell['source']}" for cell in cells))
+            answer = found.setdefault(key, Answer(submission, question, [], verdict))
+            answer.students.append(student)
+    return list(found.values())
+
+
+def main() -> int:
+    """Study the labs that are named."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("lab", nargs="+")
+    parser.add_argument("--seeds", type=int, default=20, help="how many seeds (%(default)s)")
+    parser.add_argument("--first", type=int, default=1, help="the first seed (%(default)s)")
+    parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
+    parser.add_argument("--question", action="append", help="only this one; may be repeated")
+    arguments = parser.parse_args()
+    device = check_device(arguments.device)
+    failed = False
+    for name in arguments.lab:
+        with tempfile.TemporaryDirectory() as folder, watched() as comparisons:
+            studied = answers(name, device, Path(folder))
+            studied = [one for one in studied if one.question.name in (arguments.question or [one.question.name])]
+            for seed in range(arguments.first, arguments.first + arguments.seeds):
+                for answer in studied:
+                    answer.judge(device, seed, comparisons)
+                print(f"{name}: seed {seed}", file=sys.stderr, flush=True)
+        print(f"{name}, {arguments.seeds} seeds on a {device}: least and greatest error of a seed, in tolerances")
+        for answer in studied:
+            print(answer, flush=True)
+            failed |= bool(answer.complaint)
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
