@@ -1,7 +1,6 @@
 """Kernels as people write them: a judge takes what a GPU takes, and a notebook says beforehand what a judge refuses.
 
-Samples stand in `honest_kernels/`, one cell each, by what they are about. The line below a sample's name says what comes
-of it:
+Samples stand in `honest_kernels/`, one cell each. The line below the name of a sample says what comes of it:
 
     right: EXPRESSION   it makes EXPRESSION of x, in Triton's interpreter and on a GPU
     gpu: EXPRESSION     the same, though Triton's interpreter does not run it as it is written
