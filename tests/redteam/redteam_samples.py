@@ -16,6 +16,7 @@ from mlsys.course.sample_class import build
 from mlsys.course.starter import solution
 from mlsys.course.tree import CourseTree
 from mlsys.grading.class_grading import Batch, Options, grade_class
+from mlsys.grading.records import QuestionRecord
 from mlsys.grading.student_code import defined_names
 
 HERE = Path(__file__).parent
@@ -46,6 +47,13 @@ class Attack:
     def questions(self) -> set[str]:
         """The questions that may lose points."""
         return {self.question, *self.spoils.split()}
+
+    def can_go_with(self, other: "Attack") -> bool:
+        """Whether one submission can hold both: they change other cells, and none spoils what the other attacks."""
+        return not self.questions & other.questions and not self._cells() & other._cells()
+
+    def _cells(self) -> set[str]:
+        return set(re.findall(r"^# %% (?:replace|append)=(\S+)", self.text, re.MULTILINE))
 
 
 @dataclass(frozen=True)
@@ -109,7 +117,7 @@ def pack(attacks: list[Attack], prefix: str, at_once: int = AT_ONCE) -> list[Att
     """Few submissions that hold all attacks, none with two on one question."""
     groups: list[list[Attack]] = []
     for attack in attacks:
-        fitting = (g for g in groups if len(g) < at_once and not any(attack.questions & other.questions for other in g))
+        fitting = (g for g in groups if len(g) < at_once and all(map(attack.can_go_with, g)))
         group = next(fitting, None)
         if group is None:
             groups.append([attack])
@@ -139,14 +147,25 @@ class Graded:
     attempts: dict[str, Attempt]
 
     def found(self, attack: Attack, kind: str) -> tuple[str, float, str]:
-        """Verdict, points and message of an attack in a submission of one kind, "attack" or "twin"."""
+        """Verdict, points and message of an attack in a submission of one kind, "attack", "twin" or "honest"."""
+        record = self.question(attack, kind, attack.question)
+        return record.verdict, record.points, record.message
+
+    def question(self, attack: Attack, kind: str, question: str) -> QuestionRecord:
+        """The record of any question of the submission that holds an attack."""
         [student] = [
             student
             for student, attempt in self.attempts.items()
             if student.startswith(kind) and attack.name in [other.name for other in attempt.attacks]
         ]
-        [record] = [one for one in self.batch.records[student].questions if one.question == attack.question]
-        return record.verdict, record.points, record.message
+        [record] = [one for one in self.batch.records[student].questions if one.question == question]
+        return record
+
+    def points(self, question: str) -> float:
+        """All the points of a question."""
+        questions = [one for record in self.batch.records.values() for one in record.questions]
+        [points] = {one.max_points for one in questions if one.question == question}
+        return points
 
 
 def grade_attacks(folder: Path, attacks: list[Attack], config: str, workers: int) -> Graded:
