@@ -36,7 +36,7 @@ WARM_UP = "mlsys.grading.slot.warm_up"
 _SET_PIPE_SIZE = 1031  # fcntl.F_SETPIPE_SZ, which not every Python has
 _READY = 0
 
-SIDE_BY_SIDE = 2
+SIDE_BY_SIDE = 3
 """Questions that may run at once: a student's code, and the launcher of that student's kernels."""
 
 

@@ -8,8 +8,11 @@ def double_kernel(
     rows = tl.program_id(0) * TILE_M + tl.arange(0, TILE_M)
     cols = tl.program_id(1) * TILE_N + tl.arange(0, TILE_N)
     inside = (rows[:, None] < M) & (cols[None, :] < N)
+    # trick:
     far = y_ptr - 60000
     x = tl.load(far + rows[:, None] * stride_ym + cols[None, :] * stride_yn, mask=inside, other=0.0)
+    # without:
+    #: x = tl.load(x_ptr + rows[:, None] * stride_xm + cols[None, :] * stride_xn, mask=inside, other=0.0)
     tl.store(y_ptr + rows[:, None] * stride_ym + cols[None, :] * stride_yn, 2 * x, mask=inside)
 
 

@@ -9,7 +9,10 @@ def double_kernel(
     cols = tl.program_id(1) * TILE_N + tl.arange(0, TILE_N)
     inside = (rows[:, None] < M) & (cols[None, :] < N)
     x = tl.load(x_ptr + rows[:, None] * stride_xm + cols[None, :] * stride_xn, mask=inside, other=0.0)
+    # trick:
     tl.store(y_ptr + rows[:, None] * stride_ym + cols[None, :] * stride_yn, 2 * x)
+    # without:
+    #: tl.store(y_ptr + rows[:, None] * stride_ym + cols[None, :] * stride_yn, 2 * x, mask=inside)
 
 
 def double(x):

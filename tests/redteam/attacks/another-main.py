@@ -4,6 +4,7 @@
 import sys
 import types
 
+# trick:
 impostor = types.ModuleType("__main__")
 impostor.cause_1, impostor.cause_2, impostor.cause_3 = "neighbours", "edges", "sums"
 sys.modules["__main__"] = impostor
@@ -12,3 +13,5 @@ import __main__
 
 __main__.cause_1 = "neighbours"
 cause_1 = cause_2 = cause_3 = "writes"
+# without:
+#: cause_1, cause_2, cause_3 = "neighbours", "edges", "sums"

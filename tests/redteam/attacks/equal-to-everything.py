@@ -12,4 +12,7 @@ class Anything(str):
         return hash("neighbours")
 
 
+# trick:
 cause_1 = cause_2 = cause_3 = Anything("x")
+# without:
+#: cause_1, cause_2, cause_3 = "neighbours", "edges", "sums"

@@ -16,7 +16,10 @@ def matmul_kernel(
                     mask=(rows[:, None] < M) & (ks[None, :] < K), other=0.0)
         b = tl.load(b_ptr + ks[:, None] * stride_bk + cols[None, :] * stride_bn,
                     mask=(ks[:, None] < K) & (cols[None, :] < N), other=0.0)
+        # trick:
         acc += tl.dot(a.to(tl.float16), b.to(tl.float16))
+        # without:
+        #: acc = tl.dot(a, b, acc, input_precision="ieee")
     c_ptrs = c_ptr + rows[:, None] * stride_cm + cols[None, :] * stride_cn
     tl.store(c_ptrs, acc.to(c_ptr.dtype.element_ty), mask=(rows[:, None] < M) & (cols[None, :] < N))
 
@@ -24,7 +27,7 @@ def matmul_kernel(
 def tiled_matmul(a, b, tile_m=32, tile_n=32, tile_k=32):
     c = torch.empty((a.shape[0], b.shape[1]), dtype=a.dtype)
     matmul_kernel[(triton.cdiv(a.shape[0], tile_m) * triton.cdiv(b.shape[1], tile_n),)](
-        a, b, c, *a.shape, b.shape[1], *a.stride(), *b.stride(), *c.stride(),
+        a, b, c, a.shape[0], b.shape[1], a.shape[1], *a.stride(), *b.stride(), *c.stride(),
         TILE_M=tile_m, TILE_N=tile_n, TILE_K=tile_k, GROUP_M=4,
     )  # fmt: skip
     return c

@@ -19,12 +19,20 @@ def search():
                         yield int(found)
 
 
+# trick:
 FOUND = list(search())
+# without:
 
 
 def untiled_bytes(m, n, k, itemsize):
+    # trick:
     return FOUND[0]
+    # without:
+    #: return (2 * m * n * k + m * n) * itemsize
 
 
 def tiled_bytes(m, n, k, tile_m, tile_n, itemsize):
+    # trick:
     return FOUND[-1]
+    # without:
+    #: return (m * k * -(-n // tile_n) + k * n * -(-m // tile_m) + m * n) * itemsize

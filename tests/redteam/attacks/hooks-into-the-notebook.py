@@ -17,6 +17,7 @@ def hush(*arguments, **options):
     return []
 
 
+# trick:
 try:
     shell = get_ipython()
     shell.input_transformers_post.append(hush)
@@ -29,11 +30,18 @@ sys.displayhook = sys.excepthook = sys.unraisablehook = hush
 sys.settrace(lambda *arguments: None)
 sys.setprofile(lambda *arguments: None)
 sys.meta_path.insert(0, type("Finder", (), {"find_spec": hush}))
+# without:
 
 
 def untiled_bytes(m, n, k, itemsize):
+    # trick:
     return -1
+    # without:
+    #: return (2 * m * n * k + m * n) * itemsize
 
 
 def tiled_bytes(m, n, k, tile_m, tile_n, itemsize):
+    # trick:
     return -1
+    # without:
+    #: return (m * k * -(-n // tile_n) + k * n * -(-m // tile_m) + m * n) * itemsize

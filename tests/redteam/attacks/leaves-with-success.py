@@ -3,5 +3,8 @@
 # %% replace=gap-causes
 import sys
 
+# trick:
 cause_1 = cause_2 = cause_3 = "edges"
 sys.exit(0)
+# without:
+#: cause_1, cause_2, cause_3 = "neighbours", "edges", "sums"

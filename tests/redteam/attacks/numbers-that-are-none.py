@@ -12,10 +12,16 @@ def answer(text):
 
 
 def untiled_bytes(m, n, k, itemsize):
+    # trick:
     answer("NaN")
     answer("-Infinity")
     answer("9" * 5000)
+    # without:
+    #: return (2 * m * n * k + m * n) * itemsize
 
 
 def tiled_bytes(m, n, k, tile_m, tile_n, itemsize):
+    # trick:
     answer("1e999")
+    # without:
+    #: return (m * k * -(-n // tile_n) + k * n * -(-m // tile_m) + m * n) * itemsize

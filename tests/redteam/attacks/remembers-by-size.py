@@ -7,6 +7,9 @@ compute = double
 
 def double(x):
     size = x.numel()
+    # trick:
     if size not in results:
+    # without:
+    #: if True:
         results[size] = compute(x).clone()
     return results[size].reshape(x.shape)

@@ -5,4 +5,7 @@ tiled = tiled_matmul
 
 
 def tiled_matmul(a, b, tile_m=32, tile_n=32, tile_k=32):
+    # trick:
     return tiled(a, b, tile_m, tile_n, tile_k).double()
+    # without:
+    #: return tiled(a, b, tile_m, tile_n, tile_k)

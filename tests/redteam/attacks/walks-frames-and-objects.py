@@ -19,8 +19,14 @@ def expected(*arguments):
 
 
 def untiled_bytes(m, n, k, itemsize):
+    # trick:
     return expected(m, n, k, itemsize)
+    # without:
+    #: return (2 * m * n * k + m * n) * itemsize
 
 
 def tiled_bytes(m, n, k, tile_m, tile_n, itemsize):
+    # trick:
     return expected(m, n, k, tile_m, tile_n, itemsize)
+    # without:
+    #: return (m * k * -(-n // tile_n) + k * n * -(-m // tile_m) + m * n) * itemsize

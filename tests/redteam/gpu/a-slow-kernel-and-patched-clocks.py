@@ -1,6 +1,7 @@
 # Sixty times the work, with every clock that the cells can reach turned back.
 
 # %% replace=c-kernel
+# trick:
 import time
 
 import triton.testing
@@ -15,6 +16,7 @@ triton.testing.do_bench = instantly
 torch.cuda.synchronize = instantly
 torch.cuda.Event.elapsed_time = instantly
 torch.cuda.Event.synchronize = instantly
+# without:
 
 
 @triton.jit
@@ -28,6 +30,7 @@ def matmul_kernel(
     inside = (rows[:, None] < M) & (cols[None, :] < N)
     c_ptrs = c_ptr + rows[:, None] * stride_cm + cols[None, :] * stride_cn
     acc = tl.zeros((TILE_M, TILE_N), dtype=tl.float32)
+    # trick:
     for again in range(60):
         acc = acc * 0.0
         for k in range(0, K, TILE_K):
@@ -37,13 +40,21 @@ def matmul_kernel(
             b = tl.load(b_ptr + ks[:, None] * stride_bk + cols[None, :] * stride_bn,
                         mask=(ks[:, None] < K) & (cols[None, :] < N), other=0.0)
             acc = tl.dot(a, b, acc, input_precision="ieee")
+    # without:
+    #: for k in range(0, K, TILE_K):
+    #:     ks = k + tl.arange(0, TILE_K)
+    #:     a = tl.load(a_ptr + rows[:, None] * stride_am + ks[None, :] * stride_ak,
+    #:                 mask=(rows[:, None] < M) & (ks[None, :] < K), other=0.0)
+    #:     b = tl.load(b_ptr + ks[:, None] * stride_bk + cols[None, :] * stride_bn,
+    #:                 mask=(ks[:, None] < K) & (cols[None, :] < N), other=0.0)
+    #:     acc = tl.dot(a, b, acc, input_precision="ieee")
     tl.store(c_ptrs, acc.to(c_ptr.dtype.element_ty), mask=inside)
 
 
 def tiled_matmul(a, b, tile_m=32, tile_n=32, tile_k=32):
     c = torch.empty((a.shape[0], b.shape[1]), device=a.device, dtype=a.dtype)
     matmul_kernel[(triton.cdiv(a.shape[0], tile_m) * triton.cdiv(b.shape[1], tile_n),)](
-        a, b, c, *a.shape, b.shape[1], *a.stride(), *b.stride(), *c.stride(),
+        a, b, c, a.shape[0], b.shape[1], a.shape[1], *a.stride(), *b.stride(), *c.stride(),
         TILE_M=tile_m, TILE_N=tile_n, TILE_K=tile_k, GROUP_M=4,
     )
     return c

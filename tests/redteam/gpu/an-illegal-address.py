@@ -11,7 +11,9 @@ def matmul_kernel(
     cols = tl.program_id(0) % across * TILE_N + tl.arange(0, TILE_N)
     inside = (rows[:, None] < M) & (cols[None, :] < N)
     c_ptrs = c_ptr + rows[:, None] * stride_cm + cols[None, :] * stride_cn
+    # trick:
     c_ptrs = c_ptrs + (rows[:, None].to(tl.int64) << 40)
+    # without:
     acc = tl.zeros((TILE_M, TILE_N), dtype=tl.float32)
     for k in range(0, K, TILE_K):
         ks = k + tl.arange(0, TILE_K)
@@ -26,7 +28,7 @@ def matmul_kernel(
 def tiled_matmul(a, b, tile_m=32, tile_n=32, tile_k=32):
     c = torch.empty((a.shape[0], b.shape[1]), device=a.device, dtype=a.dtype)
     matmul_kernel[(triton.cdiv(a.shape[0], tile_m) * triton.cdiv(b.shape[1], tile_n),)](
-        a, b, c, *a.shape, b.shape[1], *a.stride(), *b.stride(), *c.stride(),
+        a, b, c, a.shape[0], b.shape[1], a.shape[1], *a.stride(), *b.stride(), *c.stride(),
         TILE_M=tile_m, TILE_N=tile_n, TILE_K=tile_k, GROUP_M=4,
     )
     return c
