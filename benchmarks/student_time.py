@@ -26,6 +26,7 @@ from mlsys.course.tree import CourseTree
 from mlsys.grading import guard, kernel_check, questions, runner, runs, session
 from mlsys.grading.draws import SEED_VARIABLE
 from mlsys.grading.program import run_cell
+from mlsys.grading.site import site
 from mlsys.grading.student_code import plain_python
 from mlsys.grading.submission import canonical_notebook, released_lab, submission_of
 
@@ -43,8 +44,8 @@ def in_the_judge(tree: CourseTree, lab: str, students: list[str], workers: int) 
 
 def _judge_timed(tree: CourseTree, lab: str, students: list[str], index: int) -> float:
     runner.slot_index = index
-    site = runner.site(released_lab(tree, lab).withheld)
-    shutil.copy(timed_student.__file__, site)
+    folder = site(released_lab(tree, lab).withheld)
+    shutil.copy(timed_student.__file__, folder)
     session.ENTRIES |= {"student": "timed_student:serve_student", "launcher": "timed_student:serve_launcher"}
     plain_ask, spent = session.Session._ask, {"s": 0.0}
     latest: dict[str, float] = {}

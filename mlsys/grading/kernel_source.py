@@ -439,7 +439,7 @@ class _Rewriter(ast.NodeTransformer):
             name, self._arguments(copy.deepcopy(node.args)), body or [ast.Pass()], [_dotted("triton", decorator)]
         )
         if hasattr(node, "type_params"):  # from Python 3.12 on
-            new.type_params = node.type_params
+            setattr(new, "type_params", node.type_params)  # noqa: B010 - older Pythons have no such attribute
         ast.copy_location(new, node)
         return ast.fix_missing_locations(new)
 

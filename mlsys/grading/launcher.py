@@ -63,11 +63,11 @@ class Launcher:
         if header["race"] == "prepare":
             check_gpu(tuple(header["capability"]), header["dtype"])
             self.track = None  # gives its memory back before the next one takes its own
-            self.track = track = self._track_of(header, arrays)
-            call_s = track.prepare()
-            shape, dtype = track.like
-            about = {"out_shape": list(shape), "out_dtype": str(dtype).removeprefix("torch.")}
-            about |= {"elements": math.prod(shape), "bytes_moved": track.bytes_moved}
+            self.track = made = self._track_of(header, arrays)
+            call_s = made.prepare()
+            shape, dtype = made.like
+            about: dict[str, Any] = {"out_shape": list(shape), "out_dtype": str(dtype).removeprefix("torch.")}
+            about |= {"elements": math.prod(shape), "bytes_moved": made.bytes_moved}
             return {"call_s": call_s, "device": gpu_device().name, **about}
         track = self.track
         assert track is not None

@@ -10,6 +10,7 @@ from mlsys.course.nbgrader_steps import configured_device
 from mlsys.course.tree import CourseTree
 from mlsys.grading import runner
 from mlsys.grading.records import Record
+from mlsys.grading.site import site
 from mlsys.grading.slot.sandbox import SandboxError
 from mlsys.grading.submission import released_lab
 from mlsys.grading.submissions import Collected
@@ -93,10 +94,10 @@ def _sandbox_holds(unsafe_no_sandbox: bool, private: Sequence[Path]) -> bool:
     Raises:
         SandboxError: it cannot, and nobody has said to go on without; or it could see what is private.
     """
-    found = check_sandbox(runner.site(), private)
+    found = check_sandbox(site(), private)
     if not found:
         return True
-    fault = check_sandbox(runner.site())
+    fault = check_sandbox(site())
     if not fault:
         raise SandboxError(f"{found}\nNothing was graded. `mlsys doctor` looks again")
     if not unsafe_no_sandbox:

@@ -196,6 +196,8 @@ class Track:
         self._base = tuple(base)
         self._device = device
         self._run: Callable[[], object] = lambda: None
+        self._inputs: list[tuple[torch.Tensor, ...]] = []
+        self._outputs: list[torch.Tensor] = []
 
     @property
     def bytes_moved(self) -> int:
@@ -290,14 +292,14 @@ class Track:
     def _fill(self, buffer: "torch.Tensor", inputs: "list[tuple[torch.Tensor, ...]]", seed: int) -> None:
         import torch
 
-        tensors = buffer[: self._end_of_tensors].view(torch.int32)  # a whole number of them, by the alignment
-        tensors.random_(generator=_generator(seed, "tensors", self._device))
+        most = buffer[: self._end_of_tensors].view(torch.int32)  # a whole number of them, by the alignment
+        most.random_(generator=_generator(seed, "tensors", self._device))
         self._fill_end(buffer, seed)
         base = [one.to(self._device) for one in self._base]
         for call, tensors in enumerate(inputs):
             generator = _generator(seed, call, self._device)
-            for tensor, values in zip(tensors, base, strict=True):
-                tensor.copy_(_in_another_order(values, generator))
+            for view, values in zip(tensors, base, strict=True):
+                view.copy_(_in_another_order(values, generator))
 
     def _fill_end(self, buffer: "torch.Tensor", seed: int) -> None:
         import torch

@@ -2,9 +2,9 @@
 
 import pytest
 
-from mlsys.grading import runner
 from mlsys.grading.judge import judge
 from mlsys.grading.session import Program, Session
+from mlsys.grading.site import site
 from mlsys.grading.slot.limits import Limits
 from mlsys.grading.slot.slot import Slot
 
@@ -29,7 +29,7 @@ def copy(x):
 
 @pytest.fixture(scope="session")
 def judging_slot():
-    with Slot(runner.site(), Limits(cpu_s=2, wall_s=6), index=7) as slot:
+    with Slot(site(), Limits(cpu_s=2, wall_s=6), index=7) as slot:
         yield slot
 
 

@@ -14,6 +14,7 @@ from judging import SETUP, program
 
 from mlsys.grading import runner, workers
 from mlsys.grading.judge import judge
+from mlsys.grading.site import site
 from mlsys.grading.slot.limits import Limits
 from mlsys.grading.slot.slot import Slot
 from mlsys.grading.slot.usage import descendants
@@ -112,7 +113,7 @@ def answer():
 def _start_slot(wall_s: float = 10.0) -> int:
     global _slot
     limits = Limits(cpu_s=5, wall_s=wall_s, kill_s=60.0, open_s=60.0, start_s=120.0)
-    _slot = Slot(runner.site(), limits, index=runner.slot_index)
+    _slot = Slot(site(), limits, index=runner.slot_index)
     _slot.start()
     return os.getpid()
 
