@@ -16,7 +16,7 @@ from pathlib import Path
 
 import mlsys
 from mlsys.errors import InvalidValue
-from mlsys.grading.session import LAUNCHER, STUDENT
+from mlsys.grading import session
 from mlsys.grading.slot.slot import WARM_UP
 
 INSTRUCTORS = (
@@ -31,8 +31,7 @@ INSTRUCTORS = (
 """Modules and packages of which the copy has only what something else in it imports."""
 
 ENTRIES = (
-    STUDENT.partition(":")[0],
-    LAUNCHER.partition(":")[0],
+    *(entry.partition(":")[0] for entry in session.ENTRIES.values()),
     WARM_UP,
     "mlsys.grading",
     "mlsys.grading.compiler_report",

@@ -76,7 +76,7 @@ def test_a_worker_leaves_no_folder_behind(monkeypatch, tmp_path, sandboxed):
 
 def _opens_a_slot(sandboxed: bool) -> bool:
     tempfile.tempdir = None  # the server's, as it was when that began
-    runner._slot(False, Limits(sandboxed=sandboxed), ())
+    runner._slot(False, Limits(sandboxed=sandboxed), (), ())
     return any(Path(tempfile.gettempdir()).iterdir())
 
 
