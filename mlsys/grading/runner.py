@@ -119,11 +119,13 @@ def program(submission: Submission, question: Question) -> Program:
     setup = _names_of(cell.source for cell in lab.cells if cell.role == SETUP)
     answered = _names_of(cell.source for cell in given if not _is_starter(cell, parts[cell.id].source))
     others = {}
+    taken = set(setup | answered)
     for index, cell in enumerate(submission.cells):
         if cell.added:
             others[index] = read_added(cell.source)
-        elif not parts[cell.id].role:
-            others[index] = read_added(parts[cell.id].source).without(setup | answered)
+            taken.update(*(names for _, names in others[index].binds))
+        elif not parts[cell.id].role:  # what it shows later must not replace what a student has made
+            others[index] = read_added(parts[cell.id].source).without(taken)
     used = frozenset().union(*(used_names(plain_python(cell.source)) for cell in given))
     tested = free_names(plain_python(question.graded.source)) - setup - answered
     needed = needed_statements(list(others.values()), used | tested)

@@ -146,6 +146,18 @@ def test_answers_may_use_what_the_lab_shows(answer: str) -> None:
     assert grade(answer) == Verdict.passed()
 
 
+@pytest.mark.parametrize("own", ["def scaled(x): return 5", "scaled = lambda x: 5"])
+def test_what_a_lab_shows_later_does_not_replace_the_students_own(own: str) -> None:
+    lab = make_lab("assert answer(1) == 5")
+    cells = (
+        StudentCell("setup", ""),
+        StudentCell("", own, added=True),
+        StudentCell("shown", ""),
+        StudentCell("q-answer", "def answer(x): return scaled(x)"),
+    )
+    assert grade_question(Submission(lab, cells), lab.question("q"), "cpu", seed=7, limits=FAST).name == "passed"
+
+
 def test_a_shown_statement_that_fails_costs_its_names_alone() -> None:
     assert grade("def answer():\n    try:\n        offset\n    except NameError: pass").name == "passed"
     failed = grade("def answer(): return offset")
