@@ -118,4 +118,10 @@ def check_sandbox_finding() -> Finding:
     problem = check_sandbox(private=private)
     if problem:
         return Finding("no", f"sandbox for grading: {problem}")
-    return Finding("yes", "sandbox for grading (bubblewrap)")
+    from mlsys.grading.slot.cgroup import MemoryCgroup
+
+    cgroup = MemoryCgroup.create(0, 2**30)
+    if cgroup:
+        cgroup.remove(0)
+    memory = "the kernel (a cgroup) and a watchdog" if cgroup else "a watchdog; this user may make no memory cgroup"
+    return Finding("yes", f"sandbox for grading (bubblewrap); memory is limited by {memory}")

@@ -15,6 +15,7 @@ class Limits:
             process. An honest question takes a few seconds in Triton's interpreter.
         data_bytes: private memory of each process; above it Python raises MemoryError. Torch takes 0.2 GB.
         memory_bytes: memory of all processes together; the watchdog kills above it.
+        parent_bytes: the warm parent, with what the files that it reads take in the kernel.
         machine_bytes: memory that the machine must still have for programs; below it, a question ends beside which it
             has lost more than `memory_bytes` that nobody accounts for.
         processes: threads count too; three are the sandbox's own.
@@ -42,6 +43,7 @@ class Limits:
     cpu_s: int = 60
     data_bytes: int = 2 * GIB
     memory_bytes: int = 3 * GIB
+    parent_bytes: int = GIB
     machine_bytes: int = GIB // 2
     processes: int = 64
     open_files: int = 64

@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Self
 
 from mlsys.grading.slot.arena import Arena
+from mlsys.grading.slot.cgroup import MemoryCgroup
 from mlsys.grading.slot.control import Control, ParentLost
 from mlsys.grading.slot.ending import LOST, Report
 from mlsys.grading.slot.limits import Limits
@@ -38,6 +39,11 @@ _READY = 0
 
 SIDE_BY_SIDE = 3
 """Questions that may run at once: a student's code, and the launcher of that student's kernels."""
+
+
+def slot_memory_bytes(limits: Limits) -> int:
+    """Memory that a slot can honestly take: all of its questions at their limits, and the warm parent."""
+    return SIDE_BY_SIDE * (limits.memory_bytes + limits.arena_bytes + limits.scratch_bytes) + limits.parent_bytes
 
 
 class Slot:
@@ -85,6 +91,8 @@ class Slot:
             if os.geteuid() == 0:
                 os.chown(scratch, FIRST_SLOT_UID + index, FIRST_SLOT_UID + index)
             self._command = unsandboxed_command(index=index, gpu=gpu, scratch=scratch, command=python)
+        self._index = index
+        self._cgroup: MemoryCgroup | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._control: Control | None = None
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - what bubblewrap and the warm parent complain about
@@ -101,8 +109,9 @@ class Slot:
         outer, inner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with inner:
             environment = {"PATH": os.defpath}
+            self._cgroup = MemoryCgroup.create(self._index, slot_memory_bytes(self.limits))
             self._process = subprocess.Popen(
-                self._command,
+                self._cgroup.command(self._command) if self._cgroup else self._command,
                 stdin=inner.fileno(),
                 stdout=self._log,
                 stderr=self._log,
@@ -157,6 +166,9 @@ class Slot:
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
             self._process = None
+        if self._cgroup:
+            self._cgroup.remove(self.limits.kill_s)
+            self._cgroup = None
 
     def close(self) -> None:
         """Stop, and give back what the slot holds besides; it is of no use any more."""

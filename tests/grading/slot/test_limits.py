@@ -9,6 +9,7 @@ import pytest
 from sending import STUDENT, fail, run
 
 from mlsys.grading.slot import Limits, QuestionOver, Slot
+from mlsys.grading.slot.cgroup import MemoryCgroup
 
 MIB = 2**20
 
@@ -190,6 +191,45 @@ def test_memory_out_of_sight_ends_a_question_only_where_the_machine_has_none_lef
         except QuestionOver as error:
             found = error.ending.kind
     assert found == ends
+
+
+def oom_kills(folder):
+    """How many processes the kernel has ended in a cgroup because of its limit."""
+    name = "memory.events" if (folder / "memory.events").exists() else "memory.oom_control"
+    return int(dict(line.split() for line in (folder / name).read_text().splitlines())["oom_kill"])
+
+
+def test_a_cgroup_limits_memory_out_of_sight_and_goes_with_its_slot(site):
+    limits = Limits(
+        memory_bytes=150 * MIB, parent_bytes=60 * MIB, machine_bytes=0, arena_bytes=MIB, scratch_bytes=MIB, kill_s=60
+    )
+    with Slot(site, limits, preload=(), index=8) as slot:
+        if slot._cgroup is None:
+            pytest.skip("this user may make no cgroup here")
+        folder = slot._cgroup.folder
+        with slot.open(STUDENT) as question:
+            run(question, "result = 1")
+            assert oom_kills(folder) == 0
+            with contextlib.suppress(QuestionOver):
+                run(question, MANY_AREAS, timeout_s=20)
+        assert oom_kills(folder) > 0
+        with slot.open(STUDENT) as question:
+            assert run(question, "result = 1") == 1
+        assert slot.starts == 1
+    assert not folder.exists()
+
+
+def test_the_cgroup_of_a_killed_judge_is_removed_by_the_next(monkeypatch):
+    left = MemoryCgroup.create(8, 100 * MIB)
+    if left is None:
+        pytest.skip("this user may make no cgroup here")
+    gone = left.folder.with_name("mlsys-slot-999999999-0-0")
+    left.folder.rmdir()
+    gone.mkdir()
+    another = MemoryCgroup.create(8, 100 * MIB)
+    assert not gone.exists()
+    another.remove(0)
+    assert not another.folder.exists()
 
 
 def test_a_short_machine_is_no_reason_to_end_a_question_that_took_nothing(site):
