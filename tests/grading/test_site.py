@@ -120,7 +120,7 @@ def test_a_name_stands_for_all_that_is_in_it_and_nothing_else(names, stopped):
     ("name", "says"),
     [
         ("mlsys.traffic.best_shedule", "did you mean 'mlsys.traffic.best_schedule'"),
-        ("mlsys.trafic", "did you mean 'mlsys.traffic'"),
+        ("mlsys.traffics", "did you mean 'mlsys.traffic'"),
         ("mlsys.ops.matmul", "by the module that defines it"),
         ("numpy.matmul", "no module, class or function of the package"),
         ("", "no module, class or function of the package"),
