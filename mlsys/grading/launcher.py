@@ -81,6 +81,9 @@ class Launcher:
                 return {"call_s": track.lap(header["seed"])}
             case "output":
                 return {"value": encode(track.output(header["call"], header["start"], header["stop"]), results)}
+            case "rest":
+                track.rest()
+                return {}
         assert isinstance(track, Reference)
         if header["race"] == "agrees":
             found = decode(header["found"], arrays)

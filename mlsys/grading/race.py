@@ -93,6 +93,9 @@ class Side(Protocol):
     def output(self, call: int, start: int, stop: int) -> "torch.Tensor":
         """Return what a call of the last lap has written, from one element to another, as one row."""
 
+    def rest(self) -> None:
+        """Give back the memory of the laps."""
+
 
 class Judging(Side, Protocol):
     """The reference's side, which also knows what is right."""
@@ -155,6 +158,8 @@ def run_race(candidate: Side, reference: Judging, *, elements: int, bytes_moved:
         low=ratios[0],
         high=ratios[-1],
     )
+    candidate.rest()
+    reference.rest()
     least_s = reference.rates().least_s(calls, bytes_moved, flops)
     if pair.candidate_s < least_s:
         raise Suspicious(
@@ -179,7 +184,7 @@ class Track:
 
     Args:
         work: `work(out, *inputs)` runs once and writes into `out`.
-        base: inputs, on the host; every call gets the same values in another order, with the same strides.
+        base: inputs; every call gets the same values in another order, with the same strides.
         like: the output's shape and dtype.
         device: where it runs, "cuda" or "cpu".
     """
@@ -191,13 +196,16 @@ class Track:
         like: "tuple[Shape, torch.dtype]",
         device: str,
     ) -> None:
+        import torch
+
         self.like = like
         self._work = work
-        self._base = tuple(base)
+        self._base = tuple(one.to(device) for one in base)
         self._device = device
         self._run: Callable[[], object] = lambda: None
         self._inputs: list[tuple[torch.Tensor, ...]] = []
         self._outputs: list[torch.Tensor] = []
+        self._buffer = torch.empty(0, dtype=torch.uint8, device=device)
 
     @property
     def bytes_moved(self) -> int:
@@ -239,6 +247,12 @@ class Track:
         """See `Side`."""
         return self._outputs[call].view(-1)[start:stop].to("cpu", copy=True)
 
+    def rest(self) -> None:
+        """See `Side`."""
+        self._run = lambda: None
+        self._inputs, self._outputs, self._buffer = [], [], self._buffer[:0].clone()
+        self._give_back()
+
     def inputs(self, seed: int, call: int) -> "tuple[torch.Tensor, ...]":
         """Return the inputs that a seed gives to one call, in memory of their own."""
         import torch
@@ -246,7 +260,7 @@ class Track:
         generator = _generator(seed, call, self._device)
         return tuple(
             torch.empty_strided(one.shape, one.stride(), dtype=one.dtype, device=self._device).copy_(
-                _in_another_order(one.to(self._device), generator)
+                _in_another_order(one, generator)
             )
             for one in self._base
         )
@@ -255,8 +269,7 @@ class Track:
         """Take one buffer for all tensors of a lap; its end is there to be written right before the clock starts."""
         import torch
 
-        self._run = lambda: None
-        self._inputs, self._outputs, self._buffer = [], [], torch.empty(0)  # before the next one is taken
+        self.rest()  # before the next one is taken
         specs = [(tuple(one.shape), one.stride(), one.dtype) for one in self._base]
         shape, dtype = self.like
         specs.append((shape, _contiguous(shape), dtype))
@@ -295,10 +308,9 @@ class Track:
         most = buffer[: self._end_of_tensors].view(torch.int32)  # a whole number of them, by the alignment
         most.random_(generator=_generator(seed, "tensors", self._device))
         self._fill_end(buffer, seed)
-        base = [one.to(self._device) for one in self._base]
         for call, tensors in enumerate(inputs):
             generator = _generator(seed, call, self._device)
-            for view, values in zip(tensors, base, strict=True):
+            for view, values in zip(tensors, self._base, strict=True):
                 view.copy_(_in_another_order(values, generator))
 
     def _fill_end(self, buffer: "torch.Tensor", seed: int) -> None:

@@ -37,8 +37,8 @@ ENTRIES = {
 }
 """The function that serves in each process."""
 
-LAUNCH_S = 30.0
-"""Most seconds of one launch of a kernel on a GPU, compiling included; the course's slowest take 3 s."""
+CALL_S = 30.0
+"""Most seconds of one call or launch on a GPU, compiling included; the course's slowest take 3 s."""
 
 ALONE_S = 30.0
 """Most seconds for which one timing keeps everybody else from the GPU; the course's longest takes 5 s."""
@@ -215,7 +215,12 @@ class Session:
                 ]
                 flops = float(op(shape, dtype).flop_count) if op else 0.0
                 about = {key: prepared[key] for key in ("elements", "bytes_moved")}
-                pairs[shape] = run_race(*sides, **about, flops=flops)
+                try:
+                    pairs[shape] = run_race(*sides, **about, flops=flops)
+                except BaseException:
+                    self._end(LAUNCHER)  # others wait for the memory that they hold
+                    self._end(REFERENCE)
+                    raise
             device = prepared["device"]
         return Speed(device, beside(reference), pairs)
 
@@ -251,12 +256,7 @@ class Session:
     ) -> tuple[dict[str, Any], list[Tensor]]:
         if role not in self._processes:
             self._start(role, {"setup": self.program.setup})
-        return self._ask(role, request, arrays, self._launch_limit_s)
-
-    @property
-    def _launch_limit_s(self) -> float:
-        """On a CPU, the question's own limits on computing are tighter."""
-        return LAUNCH_S if self.device == "cuda" else self._slot.limits.wall_s
+        return self._ask(role, request, arrays)
 
     def _call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], guarded: bool) -> Any:
         arrays: list[Tensor] = []
@@ -280,6 +280,8 @@ class Session:
     ) -> tuple[dict[str, Any], list[Tensor]]:
         """Ask a process, within the time of the question and of this request."""
         assert self._deadline_s is not None
+        if self.device == "cuda":  # on a CPU, the question's own limit on computing is tighter
+            limit_s = min(limit_s, CALL_S)
         left_s = self._deadline_s - time.monotonic()
         try:
             message = self._processes[role].request(header, arrays, timeout_s=max(0.0, min(left_s, limit_s)))
@@ -288,7 +290,7 @@ class Session:
         except QuestionOver as error:
             if error.ending.kind == "timed out" and limit_s < left_s:
                 raise StudentFailed(
-                    "timed out", f"Stopped: a kernel and its compilation have {LAUNCH_S:g} s on a GPU."
+                    "timed out", f"Stopped after {CALL_S:g} s of one call, which is all that it has on a GPU."
                 ) from None
             raise _ended(error, self._slot) from None
         if "error" in message.header:
@@ -310,8 +312,8 @@ class _RemoteSide:
         return self.call_s
 
     def load(self, calls: int) -> None:
-        # The other side's process holds memory of the GPU and does nothing, like those that wait.
-        idle = {"waiting": self.waiting + 1} if self.role == LAUNCHER else {}
+        # Of each question that waits, two processes hold memory of the GPU; of this one, the other side's.
+        idle = {"waiting": 2 * self.waiting + 1} if self.role == LAUNCHER else {}
         self._ask({"race": "load", "calls": calls, **idle})
 
     def lap(self, seed: int) -> float:
@@ -325,6 +327,9 @@ class _RemoteSide:
         arrays: list[Tensor] = []
         about = {"seed": seed, "call": call, "start": start, "found": encode(found, arrays)}
         return self._ask({"race": "agrees", **about}, arrays)[0]["agrees"] is True
+
+    def rest(self) -> None:
+        self._ask({"race": "rest"})
 
     def rates(self) -> Rates:
         return Rates(**self._ask({"race": "rates"})[0])

@@ -137,11 +137,11 @@ def lasting(seconds):
 
 
 def test_a_kernel_is_timed_beside_its_reference():
-    assert 0.2 < timed(lasting(8e-3), lasting(4e-3)).ratio < 0.9
+    assert 0.2 < timed(lasting(20e-3), lasting(10e-3)).ratio < 0.9
 
 
 def test_the_library_is_a_reference_too():
-    assert timed(lasting(4e-3), None).ratio < 0.5
+    assert timed(lasting(30e-3), None).ratio < 0.7
 
 
 @pytest.mark.parametrize(
