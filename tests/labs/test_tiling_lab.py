@@ -1,10 +1,16 @@
 import ast
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
+import torch
 from known_lab import HEAD, KnownLab, compile_kernels
 
 from mlsys import Hardware
+from mlsys.grading import Draws
+from mlsys.grading.draws import SEED_VARIABLE
 from mlsys.grading.program import run_cell
+from mlsys.grading.tolerances import errors_and_tolerance
 from mlsys.grading.verdicts import WrongAnswer
 
 TILING = KnownLab("tiling")
@@ -174,6 +180,33 @@ def test_a_case_that_only_the_function_around_the_kernel_gets_right_is_found_by_
     assert found.name == "wrong answer", found
     assert "by itself" in found.message
     assert "hidden" not in found.message
+
+
+def float32_product(a, b, tile_m, tile_n, tile_k):
+    """The product in float32, one step of tile_k after the other."""
+    total = torch.zeros(a.shape[0], b.shape[1])
+    for x, y in zip(a.float().split(tile_k, 1), b.float().split(tile_k), strict=True):
+        total = total + x @ y
+    return total.to(a.dtype)
+
+
+def test_no_seed_draws_products_that_float32_cannot_get_right(monkeypatch):
+    shares = []
+
+    def compare(actual, expected, what, tile):
+        error, allowed = errors_and_tolerance(actual, expected)
+        shares.append((float(torch.where(error == 0, 0.0, error / allowed).max()), what))
+
+    grading = SimpleNamespace(Draws=Draws, guarded=lambda function: function, assert_close=compare, check_kernel=Mock())
+    names = {"grading": grading, "torch": torch, "DEVICE": "cpu", "scorecard": Mock()}
+    names |= {"tiled_matmul": float32_product, "matmul_kernel": None, "launch_matmul": None}
+    for seed in range(100):
+        monkeypatch.setenv(SEED_VARIABLE, str(seed))
+        exec(CELLS["c-test"].source, names)
+    assert len(shares) > 2000
+    # In float16 a last bit that rounds the other way is nearly half of the tolerance.
+    assert max(shares)[0] < 0.5, max(shares)
+    assert max(share for share in shares if "float16" not in share[1])[0] < 0.3
 
 
 GROUP_FAULTS = {
