@@ -1,4 +1,4 @@
-"""Memory that a watchdog may not see: held by processes without a first thread, or by pipes. It has a small limit here."""
+"""Memory that a watchdog may not see, in processes without a first thread and in pipes, with a small limit."""
 
 import pytest
 
