@@ -93,7 +93,7 @@ def kernel(x_ptr, out_ptr, size, TILE: tl.constexpr):
     tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < size) * square(2), mask=i < size)
 
 # %% a helper in a class
-# refused: Helpers
+# right: 2 * x
 class Helpers:
     @triton.jit
     def twice(x):
