@@ -1,4 +1,4 @@
-"""Cells that are hard to read, pictures that are none and versions that are not: one of them costs nobody else a point."""
+"""Cells that are hard to read, pictures that are none, versions that are not: none costs another question a point."""
 
 import copy
 import json
@@ -56,8 +56,11 @@ HOSTILE = {
     "letters-piled-up": "deep = '" + "a" + "\u0301" * 9000 + "'",
 }
 
-FLAT = "dicts lists powers comparisons strings tabs backslashes quotes stars imports globals letters-piled-up".split()
-NESTED = [name for name in HOSTILE if name not in FLAT]
+NESTED = (
+    "lambdas brackets calls-of-results attributes signs sums conditions comprehensions functions decorators".split()
+)
+"""Cells that are tried in an answer as well."""
+
 ADDED = {f"added-{start}": list(HOSTILE)[start::4] for start in range(4)}
 """Submissions that hold a quarter of the cells each."""
 
@@ -65,13 +68,9 @@ PICTURES = {
     "a-picture-of-text": {"image.png": {"text/html": "<script>alert(1)</script>"}},
     "a-picture-of-numbers": {"image.png": {"image/png": 7}},
     "a-picture-of-lists": {"image.png": {"image/png": ["iVBOR", "w0KGgo="]}},
-    "a-picture-of-nothing": {"image.png": {}},
-    "a-picture-that-is-none": {"image.png": None},
     "pictures-that-are-none": "image.png",
     "a-picture-in-no-code": {"image.png": {"image/png": "<script>alert(1)</script>"}},
-    "a-picture-that-is-a-drawing": {"image.png": {"image/svg+xml": "<svg onload='alert(1)'/>"}},
     "a-picture-with-a-name": {'"><script>alert(1)</script>': {"image/png": "iVBORw0KGgo="}},
-    "a-picture-of-two-kinds": {"image.png": {"image/png": "iVBORw0KGgo=", "text/html": "<script>alert(1)</script>"}},
     "no-picture": {},
 }
 WORDS = """Three arrays cross the bus.
