@@ -17,7 +17,7 @@ from typing import Any
 
 from mlsys.grading import checks
 from mlsys.grading.device import JUDGE_VARIABLE
-from mlsys.grading.draws import SEED_VARIABLE
+from mlsys.grading.draws import SEED_VARIABLE, torch_seed
 from mlsys.grading.gpu_turns import GpuTurns
 from mlsys.grading.program import describe_failure, run_cell
 from mlsys.grading.proxy import Proxy
@@ -126,7 +126,7 @@ def _trusted_names(setup: Sequence[Any], seed: int) -> Iterator[dict[str, Any]]:
     """The names that the lab's setup defines, run afresh, with the seed of this run and what it prints thrown away."""
     import torch
 
-    torch.manual_seed(seed)  # for a test that draws without `Draws`
+    torch.manual_seed(torch_seed(seed))  # for a test that draws without `Draws`
     settings = {SEED_VARIABLE: str(seed), JUDGE_VARIABLE: "1"}
     before = {name: os.environ.get(name) for name in settings}
     os.environ |= settings

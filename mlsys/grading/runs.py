@@ -9,6 +9,7 @@ from the tests or the package, not from luck.
 """
 
 import fcntl
+import hmac
 import json
 import os
 import secrets
@@ -105,8 +106,8 @@ def terms(tree: CourseTree, lab: str, student: str, submission: str) -> Terms:
 
 
 def seed(tree: CourseTree, lab: str, secret: str) -> int:
-    """What the hidden tests of a lab draw their inputs from, for a run's secret."""
-    return int(digest(tree.secret(), lab, secret)[:12], 16)
+    """What the hidden tests of a lab draw their inputs from, for a run's secret: 256 bits."""
+    return int.from_bytes(hmac.digest(tree.secret().encode(), digest(lab, secret).encode(), "sha256"), "big")
 
 
 def attempt_record(tree: CourseTree, lab: str, student: str, submission: str) -> Path:

@@ -8,6 +8,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
+import mlsys
 from mlsys.errors import UserError
 
 SITE = "/site"
@@ -61,6 +62,9 @@ def sandbox_command(site: Path, *, index: int, gpu: bool, scratch_bytes: int, co
     files = {site.resolve(): Path(SITE)} | {folder: folder for folder in python_folders()}
     if gpu:
         files |= {path: path for path in map(Path, _GPU_FILES) if path.exists()}
+    package = installed_package()
+    if any(folder in package.parents for folder in shown_folders()):  # no more of it than the site has
+        files[site.resolve() / "mlsys"] = package
     outer: list[str] = []
     if os.geteuid() == 0:
         if site.stat().st_mode & 0o005 != 0o005:
@@ -114,6 +118,11 @@ def python_folders() -> list[Path]:
     return [
         folder for folder in folders if folder != known[0] and not any(parent in known for parent in folder.parents)
     ]
+
+
+def installed_package() -> Path:
+    """The folder of the package that runs here; installed as a wheel, it lies among Python's own files."""
+    return Path(mlsys.__file__).resolve().parent
 
 
 def shown_folders() -> list[Path]:

@@ -1,11 +1,12 @@
 """What code sees and may touch inside a slot."""
 
 import os
+import subprocess
 
 import pytest
 from sending import STUDENT, fail, run
 
-from mlsys.grading.slot import Slot
+from mlsys.grading.slot import Slot, sandbox
 
 ALLOWED_ENVIRONMENT = {
     "PATH", "LANG", "LC_CTYPE", "USER", "HOME", "TMPDIR", "PWD", "TRITON_CACHE_DIR", "TRITON_INTERPRET",
@@ -160,3 +161,19 @@ def test_the_first_process_cannot_be_touched(question):
         fail(question, "os.sched_setaffinity(1, {0}); os.kill(1, 0); open('/proc/1/oom_score_adj', 'w').write('1000')")
         == "PermissionError"
     )
+
+
+def test_an_installed_package_shows_no_more_than_the_site(tmp_path, monkeypatch):
+    """Installed as a wheel, the package lies in a folder that the sandbox shows; the copy takes its place."""
+    site, installed = tmp_path / "site" / "mlsys", tmp_path / "python" / "mlsys"
+    for folder, text in ((site, "left out"), (installed, "the answer")):
+        folder.mkdir(parents=True)
+        (folder / "traffic.py").write_text(text)
+    for folder in (tmp_path, *tmp_path.rglob("*")):
+        folder.chmod(0o755)
+    monkeypatch.setattr(sandbox, "installed_package", lambda: installed)
+    monkeypatch.setattr(sandbox, "python_folders", lambda: [tmp_path / "python"])
+    command = sandbox.sandbox_command(
+        site.parent, index=9, gpu=False, scratch_bytes=1 << 20, command=["/bin/cat", str(installed / "traffic.py")]
+    )
+    assert subprocess.run(command, capture_output=True, text=True, check=True, cwd="/").stdout == "left out"
