@@ -4,7 +4,7 @@ The interpreter reads and writes whatever address a kernel computes, in the proc
 process's device memory only; on a CPU it is the whole process, its Python included.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +16,45 @@ from mlsys.grading.verdicts import OutOfBounds
 if TYPE_CHECKING:
     import torch
 
-_ACCESSES = {"load": (0, 1), "store": (0, 2), "atomic_rmw": (1, 3), "atomic_cas": (0, None)}
-"""For each access of the interpreter: which argument holds the addresses, and which the mask."""
+_ACCESSES: dict[str, tuple[int, int | None, int]] = {
+    "load": (0, 1, 3),
+    "store": (0, 2, 1),
+    "atomic_rmw": (1, 3, 2),
+    "atomic_cas": (0, None, 1),
+}
+"""For each access of the interpreter: which argument holds the addresses, which the mask, and which tells the dtype."""
+
+
+class Confined:
+    """A kernel whose launches reach the memory of their own tensors, guard bands included, and nothing else."""
+
+    def __init__(self, kernel: Any) -> None:
+        self._kernel = kernel
+
+    def __getitem__(self, grid: Any) -> Callable[..., Any]:
+        """Launch on a grid, as a kernel does."""
+
+        def launch(*args: Any, **kwargs: Any) -> Any:
+            with only_inside(
+                [_storage_of(one) for one in (*args, *kwargs.values()) if hasattr(one, "untyped_storage")]
+            ):
+                return self._kernel[grid](*args, **kwargs)
+
+        return launch
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._kernel, name)
+
+
+def confined(kernel: Any) -> Any:
+    """The same kernel, confined where the interpreter runs it."""
+    return Confined(kernel) if hasattr(kernel, "rewriter") else kernel
+
+
+def _storage_of(tensor: "torch.Tensor") -> "torch.Tensor":
+    import torch
+
+    return torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())
 
 
 @contextmanager
@@ -50,20 +87,23 @@ class _CheckedAccesses:
         original = getattr(self._original, name)
         if name not in _ACCESSES:
             return original
-        which, mask = _ACCESSES[name]
+        which, mask, dtype = _ACCESSES[name]
 
         def checked(*args: Any) -> Any:
-            self._check(args[which], None if mask is None else args[mask], name)
+            itemsize = np.dtype(getattr(args[dtype], "dtype", args[dtype])).itemsize
+            self._check(args[which], None if mask is None else args[mask], itemsize, name)
             return original(*args)
 
         return checked
 
-    def _check(self, addresses: NDArray[np.uint64], mask: NDArray[np.bool_] | None, access: str) -> None:
+    def _check(self, addresses: NDArray[np.uint64], mask: NDArray[np.bool_] | None, itemsize: int, access: str) -> None:
         used = addresses if mask is None else addresses[np.broadcast_to(mask, addresses.shape).astype(bool)]
         if used.size == 0:
             return
         place = np.searchsorted(self._starts, used, side="right")
-        inside = (place > 0) & (used < self._ends[place - 1])
+        inside = (
+            (place > 0) & (used + np.uint64(itemsize) <= self._ends[place - 1]) & (used + np.uint64(itemsize) > used)
+        )
         if not inside.all():
             how = "reads from" if access == "load" else "writes to"
             count = int((~inside).sum())

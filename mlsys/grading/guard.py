@@ -142,7 +142,8 @@ def _poison(count: int, like: "torch.Tensor") -> "torch.Tensor":
     bits = torch.randint(0, limit, (_BLOCK,), dtype=integer, device=like.device)
     nan = _QUIET_NAN.get(size, {}).get(dtype_name(like))
     block = bits if nan is None else bits + nan
-    return block.repeat(-(-count // _BLOCK))[:count].view(like.dtype)
+    # In memory of just that size: what lies behind it would not be compared.
+    return block.repeat(-(-count // _BLOCK))[:count].clone().view(like.dtype)
 
 
 def _bits(tensor: "torch.Tensor") -> "torch.Tensor":

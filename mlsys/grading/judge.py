@@ -131,12 +131,16 @@ def _trusted_names(setup: Sequence[Any], seed: int) -> Iterator[dict[str, Any]]:
     before = {name: os.environ.get(name) for name in settings}
     os.environ |= settings
     names: dict[str, Any] = {"__name__": "__main__"}
+    printed = torch._tensor_str.PRINT_OPTS  # torch offers no other way to ask
+    # A test may put into words what an answer returned: torch writes out every element of some tensors.
+    torch.set_printoptions(threshold=0, edgeitems=1)
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             for cell in setup:
                 run_cell(cell["source"], cell["label"], names)
             yield names
     finally:
+        torch.set_printoptions(threshold=printed.threshold, edgeitems=printed.edgeitems)
         for name, value in before.items():
             os.environ.pop(name)
             if value is not None:

@@ -6,6 +6,7 @@ refuses everything else, takes the scopes of names from Python's own symbol tabl
 """
 
 import ast
+import builtins
 import symtable
 from collections.abc import Collection, Iterator
 from typing import NoReturn
@@ -99,6 +100,8 @@ class _Check:
         self.function = function
         self.others = others
         self.first_line = first_line
+        arguments = function.args
+        self.arguments = {one.arg for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
 
     def run(self) -> None:
         if self.function.name.startswith("__") or self.function.name in {"tl", "triton", *BUILTINS}:
@@ -112,6 +115,11 @@ class _Check:
                 kind = type(node).__name__
                 self.refuse(node, f"uses {kind}", _INSTEAD.get(kind, "write it with Triton's own operations"))
         local = self._local_names()
+        for name in sorted(local - self.arguments):
+            # Python and Triton's compiler disagree about a name before its first assignment: there Python's own
+            # functions would be found.
+            if hasattr(builtins, name):
+                self.refuse(self.function, f"assigns to {name}, a name of Python's own", "choose another name")
         chained = {id(node.value): node for node in nodes if isinstance(node, ast.Attribute)}
         for node in nodes:
             match node:

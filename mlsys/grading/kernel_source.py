@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from mlsys.grading.kernel_language import MAX_CHAIN, NUMBER_TYPES, check_function
+from mlsys.grading.kernel_language import LANGUAGE, MAX_CHAIN, NUMBER_TYPES, check_function
 from mlsys.grading.student_code import parse, plain_python
 from mlsys.grading.verdicts import NotAKernel
 
@@ -24,6 +24,9 @@ HEADER = "import triton\nimport triton.language as tl\n"
 
 MAX_TEXT = 60_000
 """Most characters of a kernel with the functions that it calls; the longest of the course has 6,000."""
+
+MAX_READ = 40_000
+"""Most nodes of syntax trees that are written for one kernel, with all that it calls: 2 s of the judge's time."""
 
 _BROKEN = (SyntaxError, ValueError, RecursionError, MemoryError)
 _CONSTANTS_OF_MATH = {name: getattr(math, name) for name in ("pi", "e", "tau", "inf", "nan")}
@@ -134,6 +137,8 @@ def _bound_by(statement: ast.stmt) -> dict[str, Binding]:
                 )
                 for alias in names
             }
+        case ast.ImportFrom(module="triton.language", names=[ast.alias(name="*")], level=0):
+            return {name: _Imported(f"triton.language.{name}") for name in (*LANGUAGE, "math")}
         case ast.ImportFrom(module=module, names=names, level=level):
             prefix = "." * level + (module or "")
             return {alias.asname or alias.name: _Imported(f"{prefix}.{alias.name}") for alias in names}
@@ -190,6 +195,18 @@ class _Reading:
     bound: dict[str, Binding]
     texts: dict[str, str] = field(default_factory=dict)
     values: dict[str, Any] = field(default_factory=dict)
+    followed: dict[str, str] = field(default_factory=dict)
+    written: int = 0
+
+    def count(self, nodes: int) -> None:
+        """Count nodes that are written.
+
+        Raises:
+            NotAKernel: they are too many.
+        """
+        self.written += nodes
+        if self.written > MAX_READ:
+            raise NotAKernel(f"a kernel and what it calls may have {MAX_READ:,} parts, constants included; write less")
 
     def source(self, name: str) -> KernelSource:
         """Return the text of a kernel and of what it calls."""
@@ -203,12 +220,15 @@ class _Reading:
 
     def resolved(self, name: str) -> tuple[str, Binding | None]:
         """Follow `name = other` to the name that is really bound, and what it is bound to."""
-        seen = {name}
+        start, seen = name, {name}
+        if start in self.followed:
+            return self.followed[start], self.bound.get(self.followed[start])
         while isinstance(found := self.bound.get(name), _Alias):
             name = found.name
             if name in seen:
                 raise NotAKernel(f"{name} is defined by itself; define it with @triton.jit")
             seen.add(name)
+        self.followed |= dict.fromkeys(seen, name)
         return name, found
 
     def function(self, name: str) -> str | None:
@@ -245,6 +265,7 @@ class _Reading:
         if name in self.texts:
             return name
         self.texts[name] = ""  # a function that calls itself ends here
+        self.count(sum(1 for _ in ast.walk(node)))
         decorator = "jit" if jitted else self.decorator(name, node)
         written = _Rewriter(self, node).function(name, decorator)
         check_function(written, self.texts.keys(), node.lineno)
@@ -288,6 +309,9 @@ class _Reading:
         if not isinstance(node, ast.Name):
             return ""
         _, found = self.resolved(node.id)
+        if isinstance(found, _Assigned) and isinstance(found.value, ast.Attribute) and not parts:
+            inner = found.value  # exp = tl.exp
+            return self.path(inner) if isinstance(inner.value, ast.Name) and inner.value.id != node.id else ""
         if not isinstance(found, _Imported):
             return ""
         return ".".join([found.path, *reversed(parts)])
@@ -351,8 +375,9 @@ class _Reading:
 
 
 def _value_of_member(path: str) -> Any:
-    if path.startswith("math."):
-        return _CONSTANTS_OF_MATH.get(path[5:], _NO_VALUE)
+    module, _, member = path.rpartition(".")
+    if module in ("math", "numpy"):
+        return _CONSTANTS_OF_MATH.get(member, _NO_VALUE)
     name = path.removeprefix("triton.language.")
     return _DType(name) if path != name and name in NUMBER_TYPES else _NO_VALUE
 
@@ -429,7 +454,10 @@ class _Rewriter(ast.NodeTransformer):
         self.node = node
         arguments = node.args
         self.own = {one.arg for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
-        self.own |= {name for statement in node.body for name in _stored(statement)}
+        stored = {name for statement in node.body for name in _stored(statement)} - self.own
+        self.own |= stored
+        # Triton's compiler finds Python's own functions under names that have no value yet.
+        self.renamed = {name: _fresh(name, self.own) for name in sorted(stored) if name in _PYTHON}
 
     def function(self, name: str, decorator: str) -> ast.FunctionDef:
         """Return the new definition."""
@@ -512,8 +540,16 @@ class _Rewriter(ast.NodeTransformer):
             return ast.copy_location(ast.Constant(" ".join(node.value.split())), node)
         return node
 
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
+        """The same for the parts of an f-string; an empty one is none."""
+        self.generic_visit(node)
+        node.values = [part for part in node.values if not (isinstance(part, ast.Constant) and part.value == "")]
+        return node
+
     def visit_Name(self, node: ast.Name) -> ast.AST:
         """Put values and Triton's own names where the cells' names stood."""
+        if node.id in self.renamed:
+            return ast.copy_location(ast.Name(self.renamed[node.id], node.ctx), node)
         if node.id in self.own or not isinstance(node.ctx, ast.Load):
             return node
         return self._named(node, node.id)
@@ -563,6 +599,7 @@ class _Rewriter(ast.NodeTransformer):
             return self._member(node)
         value = reading.value_of(name)
         if value is not _NO_VALUE:
+            reading.count(len(value) if isinstance(value, tuple) else 1)
             return ast.copy_location(_expression(value), node)
         if name not in reading.bound:
             if name in _PYTHON:
@@ -599,6 +636,17 @@ class _Rewriter(ast.NodeTransformer):
 
 
 _PYTHON = frozenset(dir(builtins))
+
+
+def _fresh(name: str, taken: set[str]) -> str:
+    """A name that is not taken, made of another.
+
+    >>> _fresh("sum", {"sum", "sum_"})
+    'sum__'
+    """
+    while name in taken or name in _PYTHON:
+        name += "_"
+    return name
 
 
 def _dotted(root: str, rest: str, like: ast.AST | None = None) -> ast.expr:

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from types import ModuleType
 from typing import Any
 
-from mlsys.grading.addresses import only_inside
+from mlsys.grading.addresses import confined
 from mlsys.grading.checked_kernel import define
 from mlsys.grading.kernel_check import launch_guarded
 from mlsys.grading.kernel_source import KernelSource
@@ -127,19 +127,5 @@ def launch(setup: dict[str, Any], header: dict[str, Any], arrays: list[Tensor]) 
 
     inputs = decode(header["inputs"], arrays, header["device"])
     dtype = getattr(torch, header["dtype"])
-    launch_kernel = setup[header["launch"]]
-
-    def confined(kernel: Any, constants: dict[str, int], *tensors: torch.Tensor) -> None:
-        with only_inside([storage_of(tensor) for tensor in tensors]):
-            launch_kernel(kernel, constants, *tensors)
-
-    return launch_guarded(
-        kernel_of(header, KERNEL), header["constants"], inputs, tuple(header["shape"]), dtype, confined
-    )
-
-
-def storage_of(tensor: Any) -> Any:
-    """All of the memory that a tensor lies in, guard bands included, as bytes."""
-    import torch
-
-    return torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())
+    kernel = confined(kernel_of(header, KERNEL))
+    return launch_guarded(kernel, header["constants"], inputs, tuple(header["shape"]), dtype, setup[header["launch"]])

@@ -31,6 +31,9 @@ _REST_OF_TEXT = {
 }
 _LINE = re.compile(r"[^\n]*+")
 _JOINED_LINES = re.compile(r"(?:[^\\\n]|\\.|\\\Z)*+", re.DOTALL)
+MAX_TIMED = 1000
+"""Most characters after `%time` that are read as a statement of their own."""
+
 _TIMED = re.compile(r"%time[ \t]++(?!-)")
 _BINDS = (ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign, ast.AugAssign)
 
@@ -82,7 +85,7 @@ def _stand_in(command: str) -> str:
     text = command.lstrip()
     indent = command[: len(command) - len(text)]
     lost = "\n" * command.count("\n")
-    if (timed := _TIMED.match(text)) and not lost:
+    if (timed := _TIMED.match(text)) and not lost and len(text) <= MAX_TIMED:
         rest = text[timed.end() :]
         try:
             if isinstance(ast.parse(rest).body[0], _BINDS):

@@ -24,7 +24,7 @@ from mlsys.grading.slot.ending import QuestionOver
 from mlsys.grading.slot.question import Question
 from mlsys.grading.slot.slot import Slot
 from mlsys.grading.tolerances import dtype_name
-from mlsys.grading.verdicts import GradingError, NeedsGpu, Suspicious
+from mlsys.grading.verdicts import GradingError, NeedsGpu, NotAKernel, Suspicious
 from mlsys.grading.wire import decode, encode
 
 STUDENT, LAUNCHER, REFERENCE = "student", "launcher", "reference"
@@ -92,12 +92,19 @@ class Program:
 
     def kernel(self, name: str) -> KernelSource:
         """The checked source of a student's kernel."""
-        return _kernel_source(tuple(cell["source"] for cell in self.cells), name)
+        found = _kernel_source(tuple(cell["source"] for cell in self.cells), name)
+        if isinstance(found, str):
+            raise NotAKernel(found)
+        return found
 
 
 @lru_cache(maxsize=100)  # tests launch the same kernel many times
-def _kernel_source(cells: tuple[str, ...], name: str) -> KernelSource:
-    return kernel_source(cells, name)
+def _kernel_source(cells: tuple[str, ...], name: str) -> KernelSource | str:
+    """The source, or why there is none: reading it again would cost as much."""
+    try:
+        return kernel_source(cells, name)
+    except NotAKernel as error:
+        return str(error)
 
 
 class Session:

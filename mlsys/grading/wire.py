@@ -104,6 +104,7 @@ def decode(value: object, arrays: list[Tensor], device: str = "cpu", *, strided:
         Tampered: it is none.
     """
     budget = [MOST_ITEMS]
+    unread = set(range(len(arrays)))
 
     def read(value: object) -> Any:
         budget[0] -= 1
@@ -124,7 +125,8 @@ def decode(value: object, arrays: list[Tensor], device: str = "cpu", *, strided:
                     raise Tampered("a dict whose keys are not plain")
                 return dict(pairs)
             case {"tensor": int(index), "dtype": str(dtype), "strides": list(strides), **rest} if not rest:
-                if type(index) is int and 0 <= index < len(arrays):
+                if type(index) is int and index in unread:  # no honest value names one twice
+                    unread.remove(index)
                     return _decode_tensor(arrays[index], dtype, strides if strided else [], device)
         raise Tampered(f"not a value: {str(value)[:100]}")
 

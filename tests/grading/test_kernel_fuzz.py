@@ -4,6 +4,7 @@ The walk knows nothing of syntax trees: it reads bytecode, before and after Trit
 its list of names is what Triton's own modules offer.
 """
 
+import builtins
 import dis
 import itertools
 import os
@@ -156,6 +157,9 @@ def faults(code: CodeType, functions: set[str], top: bool = False) -> list[str]:
             found.append(f"attribute {one.argval}")
         if one.opname == "MAKE_FUNCTION" and not top:
             found.append("a function inside")
+    if not top:
+        own = code.co_varnames[code.co_argcount + code.co_kwonlyargcount :]
+        found += [f"variable {name}" for name in own if hasattr(builtins, name)]
     inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
     if inner and not top:
         found.append("code inside")

@@ -1,5 +1,7 @@
+import contextlib
 import sys
 import textwrap
+import time
 
 import pytest
 
@@ -107,6 +109,51 @@ def test_what_is_not_the_kernel_language_is_refused_with_its_line(body, said):
 def test_what_is_not_a_plain_jit_function_is_refused(cell, said):
     with pytest.raises(NotAKernel, match=said):
         kernel_source([cell], "kernel")
+
+
+@pytest.mark.parametrize(
+    "binding",
+    [
+        "getattr = 1",
+        "if TILE < 0:\n    getattr = 1",
+        "for getattr in tl.static_range(0):\n    pass",
+        "getattr: tl.constexpr = 1",
+        "getattr, y = 1, 2",
+    ],
+)
+def test_a_name_of_pythons_is_not_found_before_it_is_assigned(binding):
+    """Triton's compiler would take Python's own; the compiler's scopes are not Python's."""
+    text = kernel_source([kernel_with(f"y = getattr(x_ptr, '__class__')\n{binding}")], "kernel").text
+    assert "getattr_(x_ptr" in text
+    assert "getattr(" not in text
+
+
+def test_variables_may_be_called_like_pythons_functions():
+    body = "sum = tl.sum(tl.load(x_ptr + tl.arange(0, 16)))\nmax = sum + 1\nsum += max\ntl.store(x_ptr, sum)"
+    text = kernel_source([kernel_with(body)], "kernel").text
+    assert "sum_ = tl.sum(" in text
+    assert "tl.store(x_ptr, sum_)" in text
+
+
+LONG = [
+    "\n".join(f"C{i} = ({', '.join(['1'] * 200)})" for i in range(2))
+    + "\n"
+    + kernel_with("y = " + "C0 + " * 900 + "C1"),
+    "\n".join(f"n{i} = n{i + 1}" for i in range(1500)) + "\nn1500 = 2\n" + kernel_with("y = n0\n" * 1000),
+    "\n\n".join(
+        f"@triton.jit\ndef h{i}(x):\n    y = {' + '.join(['C'] * 90)}\n    return h{i + 1}(y)" for i in range(60)
+    )
+    + f"\nC = ({', '.join(['1'] * 200)})\n@triton.jit\ndef h60(x):\n    return x\n"
+    + kernel_with("y = h0(N)"),
+]
+
+
+@pytest.mark.parametrize("cell", LONG)
+def test_a_kernel_that_is_long_once_its_constants_stand_in_it_is_refused_soon(cell):
+    started_s = time.process_time()
+    with contextlib.suppress(NotAKernel):
+        kernel_source([cell], "kernel")
+    assert time.process_time() - started_s < 5
 
 
 @pytest.mark.parametrize("head", ["def kernel(x_ptr: print('now')):", "def kernel(x_ptr) -> print('now'):"])

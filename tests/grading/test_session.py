@@ -4,7 +4,7 @@ import time
 
 import pytest
 import torch
-from judging import COPY
+from judging import COPY, LAUNCH, SETUP
 
 from mlsys.grading.session import FUNCTION, GuardedCall, StudentFailed, _raise
 from mlsys.grading.verdicts import NotAKernel, Suspicious
@@ -171,3 +171,32 @@ def test_only_the_launcher_can_say_that_a_gpu_is_missing_or_in_use(own_words, ve
     with pytest.raises(StudentFailed) as caught:
         _raise({"verdict": "needs gpu", "message": "in use", "lines": []}, own_words=own_words)
     assert caught.value.verdict == verdict
+
+
+@pytest.mark.parametrize(
+    "store",
+    [
+        "tl.store(out_ptr + (1 << 34) + i, 1.0)",
+        "tl.store(x_ptr + (1 << 34) + i, 1.0)",
+        "y = tl.load(x_ptr - (1 << 34) + i)",
+        "tl.atomic_add(out_ptr + (1 << 34) + i, 1.0)",
+        "tl.store((out_ptr.to(tl.int64) + (1 << 36)).to(tl.pointer_type(tl.float32)) + i, 1.0)",
+    ],
+)
+def test_a_kernel_reaches_no_memory_but_that_of_its_tensors(session, store):
+    kernel = f"""
+@triton.jit
+def copy_kernel(x_ptr, out_ptr, size, TILE: tl.constexpr):
+    i = tl.program_id(0) * TILE + tl.arange(0, TILE)
+    {store}
+"""
+    with pytest.raises(StudentFailed, match="outside all tensors") as caught:
+        launched(session, kernel, torch.ones(20))
+    assert caught.value.verdict == "out of bounds"
+
+
+def test_what_a_launch_allocates_itself_is_within_reach(session):
+    launch = LAUNCH.replace("x, out,", "x.clone(), out,")
+    made = session(COPY, setup=SETUP + launch)
+    x = torch.ones(20)
+    assert torch.equal(made.launch("copy_kernel", made_launch, {"TILE": 16}, x, [x]), x)

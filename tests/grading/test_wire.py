@@ -198,3 +198,10 @@ def test_what_no_worker_writes_is_tampering(value):
 def test_a_tensor_of_many_sides_does_not_cross():
     with pytest.raises(NotSendable, match="6 dimensions"):
         encode(torch.zeros((1,) * 6), [])
+
+
+def test_a_tensor_that_is_named_twice_is_no_honest_value():
+    arrays = []
+    one = encode(torch.ones(3), arrays)
+    with pytest.raises(Tampered):
+        decode({"list": [one, one]}, arrays)
