@@ -115,11 +115,11 @@ class _Check:
                 kind = type(node).__name__
                 self.refuse(node, f"uses {kind}", _INSTEAD.get(kind, "write it with Triton's own operations"))
         local = self._local_names()
-        for name in sorted(local - self.arguments):
+        for variable in sorted(local - self.arguments):
             # Python and Triton's compiler disagree about a name before its first assignment: there Python's own
             # functions would be found.
-            if hasattr(builtins, name):
-                self.refuse(self.function, f"assigns to {name}, a name of Python's own", "choose another name")
+            if hasattr(builtins, variable):
+                self.refuse(self.function, f"assigns to {variable}, a name of Python's own", "choose another name")
         chained = {id(node.value): node for node in nodes if isinstance(node, ast.Attribute)}
         for node in nodes:
             match node:
