@@ -4,20 +4,34 @@ The launcher never runs a student's Python. It gets the definition of a kernel a
 written anew: constants stand where their names stood, names that were imported are Triton's own again, type hints,
 docstrings and texts that nobody reads are gone. What is left is held against `mlsys.grading.kernel_language`.
 
-Notebooks ask the same questions (`check_in_notebook`), so that nobody hears of a refusal for the first time when the
-lab is graded.
+Notebooks ask the same (`mlsys.grading.kernel_check.check_source`), so that nobody hears of a refusal for the first time
+when the lab is graded.
 """
 
 import ast
 import builtins
 import copy
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from mlsys.grading.kernel_language import LANGUAGE, MAX_CHAIN, NUMBER_TYPES, check_function
-from mlsys.grading.student_code import parse, plain_python
+from mlsys.grading.kernel_bindings import Alias, Assigned, Binding, Function, Imported, Other, bindings, stored
+from mlsys.grading.kernel_constants import (
+    BINARY,
+    FUNCTIONS_OF_MATH,
+    FUNCTIONS_OF_PYTHON,
+    MAX_BITS,
+    MAX_LENGTH,
+    NO_VALUE,
+    UNARY,
+    computed,
+    expression,
+    not_finite,
+    value_of_member,
+)
+from mlsys.grading.kernel_language import MAX_CHAIN, NUMBER_TYPES, check_function
+from mlsys.grading.student_code import PARSE_ERRORS
 from mlsys.grading.verdicts import NotAKernel
 
 HEADER = "import triton\nimport triton.language as tl\n"
@@ -28,14 +42,6 @@ MAX_TEXT = 60_000
 MAX_READ = 40_000
 """Most nodes of syntax trees that are written for one kernel, with all that it calls: 2 s of the judge's time."""
 
-_BROKEN = (SyntaxError, ValueError, RecursionError, MemoryError)
-_CONSTANTS_OF_MATH = {name: getattr(math, name) for name in ("pi", "e", "tau", "inf", "nan")}
-_FUNCTIONS_OF_MATH = frozenset("ceil cos exp exp2 fabs floor log log10 log1p log2 pow sin sqrt".split())
-_FUNCTIONS_OF_PYTHON: dict[str, Any] = {"abs": abs, "float": float, "int": int, "max": max, "min": min}
-_MAX_BITS = 256
-"""Most bits of an integer constant while it is computed: 2**(10**9) would take the memory of the machine."""
-_MAX_LENGTH = 200
-"""Most parts of a tuple and characters of a text that is a constant."""
 _DROPPED_OPTIONS = ("debug", "do_not_specialize", "do_not_specialize_on_alignment", "noinline")
 """Options of `triton.jit` that change how a kernel is compiled and not what it computes."""
 _TUNERS = ("autotune", "heuristics")
@@ -49,52 +55,6 @@ class KernelSource:
     text: str
 
 
-@dataclass(frozen=True)
-class _DType:
-    """A dtype of Triton, as the value of a constant."""
-
-    name: str
-
-
-@dataclass(frozen=True)
-class _Imported:
-    """A module, or a member of one, by its full name, such as "triton.language.load"."""
-
-    path: str
-
-
-@dataclass(frozen=True)
-class _Function:
-    """A function's definition."""
-
-    node: ast.FunctionDef
-
-
-@dataclass(frozen=True)
-class _Alias:
-    """Another name for something."""
-
-    name: str
-
-
-@dataclass(frozen=True)
-class _Assigned:
-    """A name that is bound to the value of an expression."""
-
-    value: ast.expr
-
-
-@dataclass(frozen=True)
-class _Other:
-    """Anything else, with why a kernel cannot use it."""
-
-    why: str = ""
-
-
-Binding = _Imported | _Function | _Alias | _Assigned | _Other | ast.ClassDef
-_NO_VALUE = object()
-
-
 def kernel_source(cells: Iterable[str], name: str) -> KernelSource:
     """Return the checked source of the kernel that cells bind to `name`.
 
@@ -106,86 +66,9 @@ def kernel_source(cells: Iterable[str], name: str) -> KernelSource:
         NotAKernel: `name` is no `@triton.jit` function, or it or one that it calls uses more than Triton's language.
     """
     try:
-        return _Reading(_bindings(cells)).source(name)
-    except _BROKEN as error:
+        return _Reading(bindings(cells)).source(name)
+    except PARSE_ERRORS as error:
         raise NotAKernel(f"{name} is nested too deeply to be read ({type(error).__name__}); write it plainly") from None
-
-
-def _bindings(cells: Iterable[str]) -> dict[str, Binding]:
-    """What the last statement that binds each name binds it to."""
-    bound: dict[str, Binding] = {"triton": _Imported("triton"), "tl": _Imported("triton.language")}
-    for cell in cells:
-        try:
-            body = parse(plain_python(cell)).body
-        except _BROKEN:
-            continue  # a notebook's history holds cells that never ran
-        for statement in body:
-            bound.update(_bound_by(statement))
-    return bound
-
-
-def _bound_by(statement: ast.stmt) -> dict[str, Binding]:
-    match statement:
-        case ast.FunctionDef(name=name):
-            return {name: _Function(statement)}
-        case ast.ClassDef(name=name):
-            return {name: statement}
-        case ast.Import(names=names):
-            return {
-                (alias.asname or alias.name.partition(".")[0]): _Imported(
-                    alias.name if alias.asname else alias.name.partition(".")[0]
-                )
-                for alias in names
-            }
-        case ast.ImportFrom(module="triton.language", names=[ast.alias(name="*")], level=0):
-            return {name: _Imported(f"triton.language.{name}") for name in (*LANGUAGE, "math")}
-        case ast.ImportFrom(module=module, names=names, level=level):
-            prefix = "." * level + (module or "")
-            return {alias.asname or alias.name: _Imported(f"{prefix}.{alias.name}") for alias in names}
-        case ast.Assign(targets=targets, value=value):
-            found: dict[str, Binding] = {}
-            for target in targets:
-                found.update(_assigned(target, value))
-            return found
-        case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
-            return _assigned(ast.Name(name), value)
-        case ast.AnnAssign():
-            return {}
-        case ast.If() | ast.Try() | ast.With():
-            return _bound_in_branches(statement)
-    return dict.fromkeys(_stored(statement), _Other("is bound by a statement that only Python understands"))
-
-
-def _assigned(target: ast.expr, value: ast.expr) -> dict[str, Binding]:
-    match target, value:
-        case ast.Name(id=name), ast.Name(id=other):
-            return {name: _Alias(other)}
-        case ast.Name(id=name), _:
-            return {name: _Assigned(value)}
-        case (ast.Tuple(elts=names), ast.Tuple(elts=values)) | (ast.List(elts=names), ast.List(elts=values)) if len(
-            names
-        ) == len(values) and all(isinstance(one, ast.Name) for one in names):
-            found: dict[str, Binding] = {}
-            for one, part in zip(names, values, strict=True):
-                found.update(_assigned(one, part))
-            return found
-    return dict.fromkeys(_stored(target), _Other("is assigned together with others; assign it on a line of its own"))
-
-
-def _bound_in_branches(statement: ast.If | ast.Try | ast.With) -> dict[str, Binding]:
-    """What a block binds; which of two branches runs is not known here."""
-    found: dict[str, Binding] = {}
-    inner = [node for name in ("body", "handlers", "orelse", "finalbody") for node in getattr(statement, name, ())]
-    for node in inner:
-        for part in node.body if isinstance(node, ast.ExceptHandler) else [node]:
-            for name, binding in _bound_by(part).items():
-                twice = name in found and found[name] != binding
-                found[name] = _Other("is defined in two branches; define it once") if twice else binding
-    return found
-
-
-def _stored(node: ast.AST) -> Iterator[str]:
-    return (part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store))
 
 
 @dataclass
@@ -223,7 +106,7 @@ class _Reading:
         start, seen = name, {name}
         if start in self.followed:
             return self.followed[start], self.bound.get(self.followed[start])
-        while isinstance(found := self.bound.get(name), _Alias):
+        while isinstance(found := self.bound.get(name), Alias):
             name = found.name
             if name in seen:
                 raise NotAKernel(f"{name} is defined by itself; define it with @triton.jit")
@@ -235,13 +118,13 @@ class _Reading:
         """Add the function that `name` stands for to the texts and return its own name, or None if it is none."""
         name, found = self.resolved(name)
         match found:
-            case _Assigned(value=ast.Call(func=func, args=[ast.Name(id=inner)])) if self.path(func) == "triton.jit":
+            case Assigned(value=ast.Call(func=func, args=[ast.Name(id=inner)])) if self.path(func) == "triton.jit":
                 inner, definition = self.resolved(inner)
-                if isinstance(definition, _Function):
+                if isinstance(definition, Function):
                     return self.add(inner, definition.node, jitted=not definition.node.decorator_list)
-            case _Assigned(value=ast.Attribute(value=ast.Name(id=owner), attr=inner)):
+            case Assigned(value=ast.Attribute(value=ast.Name(id=owner), attr=inner)):
                 return self.method(owner, inner)
-        if isinstance(found, _Function):
+        if isinstance(found, Function):
             return self.add(name, found.node)
         return None
 
@@ -256,7 +139,7 @@ class _Reading:
     def why_no_function(self, name: str) -> str:
         """Say what a name is, if it is no function that a kernel can call."""
         _, found = self.resolved(name)
-        if isinstance(found, _Other) and found.why:
+        if isinstance(found, Other) and found.why:
             return found.why
         return "is not a function defined with @triton.jit in your cells"
 
@@ -309,141 +192,65 @@ class _Reading:
         if not isinstance(node, ast.Name):
             return ""
         _, found = self.resolved(node.id)
-        if isinstance(found, _Assigned) and isinstance(found.value, ast.Attribute) and not parts:
+        if isinstance(found, Assigned) and isinstance(found.value, ast.Attribute) and not parts:
             inner = found.value  # exp = tl.exp
             return self.path(inner) if isinstance(inner.value, ast.Name) and inner.value.id != node.id else ""
-        if not isinstance(found, _Imported):
+        if not isinstance(found, Imported):
             return ""
         return ".".join([found.path, *reversed(parts)])
 
     def value_of(self, name: str) -> Any:
-        """The value of a constant of the cells, or `_NO_VALUE`."""
+        """The value of a constant of the cells, or `NO_VALUE`."""
         if name not in self.values:
-            self.values[name] = _NO_VALUE  # a constant made of itself has none
+            self.values[name] = NO_VALUE  # a constant made of itself has none
             _, found = self.resolved(name)
-            if isinstance(found, _Assigned):
+            if isinstance(found, Assigned):
                 self.values[name] = self.value(found.value)
         return self.values[name]
 
     def value(self, node: ast.expr) -> Any:
-        """Compute a constant expression; `_NO_VALUE` for any other."""
+        """Compute a constant expression; `NO_VALUE` for any other."""
         match node:
             case ast.Constant(value=str() as text):
-                return text if len(text) <= _MAX_LENGTH else _NO_VALUE
+                return text if len(text) <= MAX_LENGTH else NO_VALUE
             case ast.Constant(value=bool() | int() | float() | None):
                 return node.value
             case ast.Name(id=name):
                 imported = self.path(node)
-                return _value_of_member(imported) if imported else self.value_of(name)
+                return value_of_member(imported) if imported else self.value_of(name)
             case ast.Attribute(value=ast.Name(), attr="value") if not self.path(node):
                 return self.value(node.value)
             case ast.Attribute():
-                return _value_of_member(self.path(node))
+                return value_of_member(self.path(node))
             case ast.UnaryOp(op=op, operand=operand):
-                return _computed(_UNARY.get(type(op)), [self.value(operand)])
+                return computed(UNARY.get(type(op)), [self.value(operand)])
             case ast.BinOp(left=left, op=op, right=right):
-                return _computed(_BINARY.get(type(op)), [self.value(left), self.value(right)])
+                return computed(BINARY.get(type(op)), [self.value(left), self.value(right)])
             case ast.Tuple(elts=parts):
-                values = [self.value(part) for part in parts[:_MAX_LENGTH]]
+                values = [self.value(part) for part in parts[:MAX_LENGTH]]
                 # Tuples of tuples of tuples can be short to write and endless to write out.
-                plain = not any(value is _NO_VALUE or isinstance(value, tuple) for value in values)
-                return tuple(values) if plain and len(values) == len(parts) else _NO_VALUE
+                plain = not any(value is NO_VALUE or isinstance(value, tuple) for value in values)
+                return tuple(values) if plain and len(values) == len(parts) else NO_VALUE
             case ast.Call(func=func, args=args, keywords=[]):
                 return self._called(func, args)
-        return _NO_VALUE
+        return NO_VALUE
 
     def _called(self, func: ast.expr, args: Sequence[ast.expr]) -> Any:
         path = self.path(func)
         values = [self.value(arg) for arg in args]
         if path == "triton.language.constexpr" and len(values) == 1:
             return values[0]
-        if path.startswith("math.") and path[5:] in _FUNCTIONS_OF_MATH:
-            return _computed(getattr(math, path[5:]), values)
+        if path.startswith("math.") and path[5:] in FUNCTIONS_OF_MATH:
+            return computed(getattr(math, path[5:]), values)
         if path in ("triton.cdiv", "triton.language.cdiv") and len(values) == 2:
-            return _computed(lambda a, b: -(-a // b), values)
+            return computed(lambda a, b: -(-a // b), values)
         if path == "triton.next_power_of_2" and len(values) == 1 and type(values[0]) is int:
-            return 1 << max(0, values[0] - 1).bit_length() if 0 < values[0].bit_length() <= _MAX_BITS else _NO_VALUE
-        if (
-            isinstance(func, ast.Name)
-            and func.id not in self.bound
-            and func.id in ("float", "int", "min", "max", "abs")
-        ):
+            return 1 << max(0, values[0] - 1).bit_length() if 0 < values[0].bit_length() <= MAX_BITS else NO_VALUE
+        if isinstance(func, ast.Name) and func.id not in self.bound and func.id in FUNCTIONS_OF_PYTHON:
             if func.id == "float" and len(values) == 1 and isinstance(values[0], str):
-                return _not_finite(values[0])
-            return _computed({"float": float, "int": int, "min": min, "max": max, "abs": abs}[func.id], values)
-        return _NO_VALUE
-
-
-def _value_of_member(path: str) -> Any:
-    module, _, member = path.rpartition(".")
-    if module in ("math", "numpy"):
-        return _CONSTANTS_OF_MATH.get(member, _NO_VALUE)
-    name = path.removeprefix("triton.language.")
-    return _DType(name) if path != name and name in NUMBER_TYPES else _NO_VALUE
-
-
-def _not_finite(text: str) -> Any:
-    return float(text) if text.strip().lower().lstrip("+-") in ("inf", "infinity", "nan") else _NO_VALUE
-
-
-def _computed(operation: Any, values: Sequence[Any]) -> Any:
-    """The result of an operation on numbers; `_NO_VALUE` where there is none."""
-    if operation is None or not values or not all(type(value) in (bool, int, float) for value in values):
-        return _NO_VALUE
-    if any(type(value) is int and value.bit_length() > _MAX_BITS for value in values):
-        return _NO_VALUE
-    try:
-        result = operation(*values)
-    except (ArithmeticError, ValueError, TypeError):
-        return _NO_VALUE
-    if type(result) not in (bool, int, float) or (type(result) is int and result.bit_length() > _MAX_BITS):
-        return _NO_VALUE
-    return result
-
-
-def _power(base: Any, exponent: Any) -> Any:
-    if type(base) is int and type(exponent) is int and abs(exponent) * max(base.bit_length(), 1) > _MAX_BITS:
-        raise ValueError("too large")
-    return base**exponent
-
-
-def _shifted(value: Any, by: Any) -> Any:
-    if by > _MAX_BITS:
-        raise ValueError("too large")
-    return value << by
-
-
-_UNARY: dict[type[ast.unaryop], Any] = {ast.USub: lambda a: -a, ast.UAdd: lambda a: +a, ast.Invert: lambda a: ~a}
-_BINARY: dict[type[ast.operator], Any] = {
-    ast.Add: lambda a, b: a + b,
-    ast.Sub: lambda a, b: a - b,
-    ast.Mult: lambda a, b: a * b,
-    ast.Div: lambda a, b: a / b,
-    ast.FloorDiv: lambda a, b: a // b,
-    ast.Mod: lambda a, b: a % b,
-    ast.Pow: _power,
-    ast.LShift: _shifted,
-    ast.RShift: lambda a, b: a >> b,
-    ast.BitAnd: lambda a, b: a & b,
-    ast.BitOr: lambda a, b: a | b,
-    ast.BitXor: lambda a, b: a ^ b,
-}
-
-
-def _expression(value: Any) -> ast.expr:
-    """The expression that a constant is written as."""
-    match value:
-        case _DType(name=name):
-            return ast.Attribute(ast.Name("tl", ast.Load()), name, ast.Load())
-        case tuple():
-            return ast.Tuple([_expression(part) for part in value], ast.Load())
-        case float() if not math.isfinite(value):
-            return ast.Call(ast.Name("float", ast.Load()), [ast.Constant(str(value))], [])
-        case int() | float() if not isinstance(value, bool) and (value < 0 or math.copysign(1, value) < 0):
-            return ast.UnaryOp(ast.USub(), ast.Constant(-value))
-        case str():
-            return ast.Constant(" ".join(value.splitlines()))
-    return ast.Constant(value)
+                return not_finite(values[0])
+            return computed(FUNCTIONS_OF_PYTHON[func.id], values)
+        return NO_VALUE
 
 
 class _Rewriter(ast.NodeTransformer):
@@ -454,10 +261,10 @@ class _Rewriter(ast.NodeTransformer):
         self.node = node
         arguments = node.args
         self.own = {one.arg for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
-        stored = {name for statement in node.body for name in _stored(statement)} - self.own
-        self.own |= stored
+        variables = {name for statement in node.body for name in stored(statement)} - self.own
+        self.own |= variables
         # Triton's compiler finds Python's own functions under names that have no value yet.
-        self.renamed = {name: _fresh(name, self.own) for name in sorted(stored) if name in _PYTHON}
+        self.renamed = {name: _fresh(name, self.own) for name in sorted(variables) if name in _PYTHON}
 
     def function(self, name: str, decorator: str) -> ast.FunctionDef:
         """Return the new definition."""
@@ -480,9 +287,9 @@ class _Rewriter(ast.NodeTransformer):
 
     def _default(self, node: ast.expr) -> ast.expr:
         value = self.reading.value(node)
-        if value is _NO_VALUE:
+        if value is NO_VALUE:
             self.refuse(node, f"has the default {_short(node)}", "use a number")
-        return ast.copy_location(_expression(value), node)
+        return ast.copy_location(expression(value), node)
 
     def _hint(self, node: ast.expr | None) -> ast.expr | None:
         """Keep what tells Triton a type, drop what only tells the reader."""
@@ -570,10 +377,10 @@ class _Rewriter(ast.NodeTransformer):
         if isinstance(node.value, ast.Name) and (name := self.reading.method(node.value.id, node.attr)):
             return ast.copy_location(ast.Name(name, ast.Load()), node)
         value = self.reading.value_of(base.id)
-        if value is _NO_VALUE:
+        if value is NO_VALUE:
             self.refuse(node, f"uses {_short(node)}", "write it with Triton's own operations")
         if depth == 1 and node.attr == "value":
-            return ast.copy_location(_expression(value), node)
+            return ast.copy_location(expression(value), node)
         node.value = self.visit(node.value)
         return node
 
@@ -584,10 +391,10 @@ class _Rewriter(ast.NodeTransformer):
         while isinstance(root, ast.Attribute):
             root = root.value
         if isinstance(root, ast.Name) and root.id not in self.own and self.reading.path(func).startswith("math."):
-            value = self.reading.value(node) if not self._uses_own(node) else _NO_VALUE
-            if value is _NO_VALUE:
+            value = self.reading.value(node) if not self._uses_own(node) else NO_VALUE
+            if value is NO_VALUE:
                 self.refuse(node, f"calls {_short(func)} on what is no constant", "use Triton's own, such as tl.sqrt")
-            return ast.copy_location(_expression(value), node)
+            return ast.copy_location(expression(value), node)
         return self.generic_visit(node)
 
     def _uses_own(self, node: ast.AST) -> bool:
@@ -598,9 +405,9 @@ class _Rewriter(ast.NodeTransformer):
         if reading.path(node):
             return self._member(node)
         value = reading.value_of(name)
-        if value is not _NO_VALUE:
+        if value is not NO_VALUE:
             reading.count(len(value) if isinstance(value, tuple) else 1)
-            return ast.copy_location(_expression(value), node)
+            return ast.copy_location(expression(value), node)
         if name not in reading.bound:
             if name in _PYTHON:
                 return node
@@ -613,9 +420,9 @@ class _Rewriter(ast.NodeTransformer):
     def _member(self, node: ast.Name | ast.Attribute) -> ast.expr:
         """A member of Triton or of math by its usual name."""
         path = self.reading.path(node)
-        value = _value_of_member(path)
-        if value is not _NO_VALUE:
-            return ast.copy_location(_expression(value), node)
+        value = value_of_member(path)
+        if value is not NO_VALUE:
+            return ast.copy_location(expression(value), node)
         rest = path.removeprefix("triton.language.")
         if path != rest:
             return _dotted("tl", rest, node)

@@ -37,7 +37,7 @@ _SCOPES = frozenset(
         ast.GeneratorExp,
     )
 )
-_PARSE_ERRORS = (SyntaxError, ValueError, RecursionError, MemoryError)
+PARSE_ERRORS = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 
 MAX_PARSED = 20_000
@@ -90,7 +90,7 @@ def plain_python(source: str) -> str:
     """
     try:
         parse(source)
-    except _PARSE_ERRORS:
+    except PARSE_ERRORS:
         return without_magics(source)
     return source
 
@@ -101,7 +101,7 @@ def defined_names(source: str) -> frozenset[str]:
     try:
         body = parse(plain_python(source)).body
         return frozenset().union(*(_bound(statement) for statement in body))
-    except _PARSE_ERRORS:
+    except PARSE_ERRORS:
         return frozenset()
 
 
@@ -119,7 +119,7 @@ def read_added(source: str) -> AddedCell:
             tuple(_uses(statement, lines) for _, statement in kept),
             tuple(statement.lineno for statement in body if isinstance(statement, _LEFT_OUT)),
         )
-    except _PARSE_ERRORS:
+    except PARSE_ERRORS:
         return AddedCell(text)
 
 
@@ -133,7 +133,7 @@ def used_names(source: str) -> frozenset[str]:
     try:
         parse(source)
         return frozenset(_global_reads(source))
-    except _PARSE_ERRORS:
+    except PARSE_ERRORS:
         return frozenset()
 
 
@@ -145,7 +145,7 @@ def free_names(source: str) -> frozenset[str]:
     """
     try:
         symbols = symtable.symtable(source, "cell", "exec").get_symbols()
-    except _PARSE_ERRORS:
+    except PARSE_ERRORS:
         return frozenset()
     own = {one.get_name() for one in symbols if one.is_assigned() or one.is_imported() or one.is_namespace()}
     return used_names(source) - own
