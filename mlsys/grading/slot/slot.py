@@ -38,7 +38,7 @@ _SET_PIPE_SIZE = 1031  # fcntl.F_SETPIPE_SZ, which not every Python has
 _READY = 0
 
 SIDE_BY_SIDE = 3
-"""Questions that may run at once: a student's code, and the launcher of that student's kernels."""
+"""Processes that may run at once: a student's code, that student's kernels, and what these are timed beside."""
 
 
 def slot_memory_bytes(limits: Limits) -> int:

@@ -130,7 +130,7 @@ def test_two_questions_run_side_by_side_and_see_nothing_of_each_other(light_slot
         processes, files = run(other, look)
         assert (processes, files) == (alone[0], [])
         assert fail(other, "os.kill(3, 9)") == "ProcessLookupError"
-        with pytest.raises(ValueError, match="close one first"):
+        with light_slot.open(STUDENT), pytest.raises(ValueError, match="close one first"):
             light_slot.open(STUDENT)
     assert {one.close().kind, other.close().kind} == {"exited"}
     work_honestly(light_slot)
