@@ -7,6 +7,7 @@ So the checked source of the kernel goes to a process of its own, which hands wh
 
 import inspect
 import json
+import math
 import os
 import re
 import subprocess
@@ -124,7 +125,9 @@ def _sources(kernel: Any, found: dict[str, str]) -> list[str]:
         value = getattr(value, "value", value)  # of a tl.constexpr
         if name not in found and hasattr(value, "fn"):
             _sources(value, found)
-        elif isinstance(value, (bool, int, float, str)):
+        elif isinstance(value, float):
+            found[name] = f"{name} = float('{value}')" if not math.isfinite(value) else f"{name} = {value!r}"
+        elif isinstance(value, (bool, int, str)):
             found[name] = f"{name} = {value!r}"
     return list(found.values())
 

@@ -27,6 +27,7 @@ FULL_AT = 0.8
 NONE_AT = 0.1
 
 Inputs = Callable[[Draws, Shape, str], "tuple[torch.Tensor, ...]"]
+Operation = Callable[[Shape, str], "Op"]
 
 
 def points_fraction(ratio: float) -> float:
@@ -83,7 +84,7 @@ def speed(
     dtype: str = "fp32",
     reference: tuple[Any, Callable[[Shape, str], Config]] | None = None,
     capability: tuple[int, int] = (7, 5),
-    op: "Callable[[Shape, str], Op] | None" = None,
+    op: Operation | None = None,
 ) -> Speed:
     """Check a kernel on each shape, then time it interleaved with a reference.
 

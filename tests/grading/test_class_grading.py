@@ -79,7 +79,7 @@ def test_feedback_has_no_hidden_test_and_no_other_host(graded: tuple[Path, Cours
         for region in re.findall(r"BEGIN HIDDEN TESTS\n(.*)### END HIDDEN", cell.source, re.S)
         for line in region.splitlines()
     ]
-    assert len(hidden) == 4
+    assert len(hidden) == 5
     for student in batch.records:
         page = tree.feedback("adding", student).read_text()
         text = html.unescape(re.sub(r"<[^>]+>", "", page))
