@@ -14,6 +14,7 @@ import copy
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NoReturn
 
 from mlsys.grading.kernel_bindings import Alias, Assigned, Binding, Function, Imported, Other, bindings, stored
@@ -65,10 +66,21 @@ def kernel_source(cells: Iterable[str], name: str) -> KernelSource:
     Raises:
         NotAKernel: `name` is no `@triton.jit` function, or it or one that it calls uses more than Triton's language.
     """
+    found = _read(tuple(cells), name)
+    if isinstance(found, str):
+        raise NotAKernel(found)
+    return found
+
+
+@lru_cache(maxsize=100)  # tests launch the same kernel many times
+def _read(cells: tuple[str, ...], name: str) -> KernelSource | str:
+    """The source, or why there is none: to find that out again would take as long."""
     try:
         return _Reading(bindings(cells)).source(name)
+    except NotAKernel as error:
+        return str(error)
     except PARSE_ERRORS as error:
-        raise NotAKernel(f"{name} is nested too deeply to be read ({type(error).__name__}); write it plainly") from None
+        return f"{name} is nested too deeply to be read ({type(error).__name__}); write it plainly"
 
 
 @dataclass

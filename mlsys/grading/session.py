@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, NoReturn
 
 from mlsys.grading.draws import Draws
@@ -24,7 +23,7 @@ from mlsys.grading.slot.ending import QuestionOver
 from mlsys.grading.slot.question import Question
 from mlsys.grading.slot.slot import Slot
 from mlsys.grading.tolerances import dtype_name
-from mlsys.grading.verdicts import GradingError, NeedsGpu, NotAKernel, Suspicious
+from mlsys.grading.verdicts import GradingError, NeedsGpu, Suspicious
 from mlsys.grading.wire import decode, encode
 
 STUDENT, LAUNCHER, REFERENCE = "student", "launcher", "reference"
@@ -38,10 +37,10 @@ ENTRIES = {
 """The function that serves in each process."""
 
 CALL_S = 30.0
-"""Most seconds of one call or launch on a GPU, compiling included; the course's slowest take 3 s."""
+"""Most seconds of one call or launch on a GPU, compiling included; a kernel compiles in about one."""
 
 ALONE_S = 30.0
-"""Most seconds for which one timing keeps everybody else from the GPU; the course's longest takes 5 s."""
+"""Most seconds for which the timing of one shape keeps everybody else from the GPU."""
 
 FUNCTION = object()
 """What `Session.value` returns for a function."""
@@ -56,7 +55,7 @@ _SIGNALS = {4: "illegal instruction", 6: "abort", 7: "bus error", 8: "arithmetic
 
 
 class StudentFailed(GradingError):
-    """Something of the student's failed over there; `lines` are the student's own lines on its way.
+    """The student's process failed; `lines` are the student's own lines on the way to the failure.
 
     `own_words` says that message and lines come from a process that runs the student's code, which can shape them;
     `lost`, that the process was killed from outside or lost with its slot, as far as one can tell, and may be tried
@@ -92,19 +91,7 @@ class Program:
 
     def kernel(self, name: str) -> KernelSource:
         """The checked source of a student's kernel."""
-        found = _kernel_source(tuple(cell["source"] for cell in self.cells), name)
-        if isinstance(found, str):
-            raise NotAKernel(found)
-        return found
-
-
-@lru_cache(maxsize=100)  # tests launch the same kernel many times
-def _kernel_source(cells: tuple[str, ...], name: str) -> KernelSource | str:
-    """The source, or why there is none: reading it again would cost as much."""
-    try:
-        return kernel_source(cells, name)
-    except NotAKernel as error:
-        return str(error)
+        return kernel_source((cell["source"] for cell in self.cells), name)
 
 
 class Session:
