@@ -1,5 +1,5 @@
-# The chain's store has a wild address: the row's offset is shifted by 40 bits. The process dies in question b alone.
-# Points: all but b.
+# The chain's store has a wild address: the row's offset is shifted by 40 bits. On a CPU the judge names the addresses; on
+# a GPU, where it cannot see them, the process dies. Question b alone is lost. Points: all but b.
 
 # %% solve=*
 
