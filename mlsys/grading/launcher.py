@@ -16,10 +16,10 @@ from mlsys.grading.checked_kernel import define
 from mlsys.grading.kernel_check import launch_guarded
 from mlsys.grading.kernel_source import KernelSource
 from mlsys.grading.program import describe_failure, run_cell
-from mlsys.grading.race import Reference, Track
 from mlsys.grading.slot.arena import Tensor
 from mlsys.grading.slot.channel import Channel
 from mlsys.grading.speed import check_gpu, check_unused
+from mlsys.grading.track import Reference, Track
 from mlsys.grading.wire import decode, encode
 from mlsys.measure.device import gpu_device
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from mlsys.grading.draws import Draws
 from mlsys.grading.kernel_check import check_source
 from mlsys.grading.proxy import Proxy
-from mlsys.grading.race import Config, Launch, Reference, Shape, Track, run_race
+from mlsys.grading.race import Config, Launch, Shape, run_race
+from mlsys.grading.track import Reference, Track
 from mlsys.grading.verdicts import NeedsGpu, Verdict, WrongAnswer
 from mlsys.measure.device import gpu_device, torch_sees_gpu
 from mlsys.measure.gpu_users import other_jobs

@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from mlsys.grading import NeedsGpu, OutOfBounds, Speed, Suspicious, WrongAnswer, race, speed
-from mlsys.grading.race import Rates, Reference, Track, run_race
+from mlsys.grading.race import Rates, run_race
 from mlsys.grading.speed import points_fraction
+from mlsys.grading.track import Reference, Track
 from mlsys.measure.device import torch_sees_gpu
 from mlsys.measure.timing import Pair
 
