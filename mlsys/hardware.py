@@ -86,9 +86,21 @@ class Accelerator:
             raise UnknownField(f"{self.name}: no sourced {name!r}; known: {', '.join(sorted(self.fields))}")
         return self.fields[name]
 
-    def ridge_point(self, precision: str, unit: str | None = None, sparse: bool = False) -> Quantity:
-        """Arithmetic intensity at which compute and memory take equally long: peak / bandwidth, in FLOP/byte."""
-        rate = self.peak(precision, unit, sparse)
+    def ridge_point(self, precision: str | None = None, unit: str | None = None, sparse: bool = False) -> Quantity:
+        """Return the intensity at which compute and memory take equally long: peak / bandwidth, in FLOP/byte.
+
+        Args:
+            precision: of the peak; without it, `matrix_precision`.
+            unit: of the peak.
+            sparse: of the peak.
+
+        Raises:
+            UnknownPrecision: lists what the chip has; there is no fallback to another precision.
+
+        >>> round(Hardware.Cloud.TPUv4.ridge_point())
+        <Quantity(229, 'flop / byte')>
+        """
+        rate = self.peak(precision or self.matrix_precision, unit, sparse)
         return ureg.Quantity(rate.m_as("flop/s") / self.memory_bw.m_as("byte/s"), "flop/byte")
 
     def peak_from_clock(self, unit: str = "tensor") -> Quantity:
@@ -139,9 +151,26 @@ class Accelerator:
         return int(self.field("announced").value.m_as("dimensionless"))
 
     @property
+    def matrix_precision(self) -> str:
+        """The 16-bit format of the chip's matrix units: "fp16" where it has it, else "bf16".
+
+        Raises:
+            UnknownPrecision: it has neither.
+
+        >>> Hardware.Cloud.H100.matrix_precision, Hardware.Cloud.TPUv4.matrix_precision
+        ('fp16', 'bf16')
+        """
+        dense = {peak.precision for peak in self.peaks if not peak.sparse}
+        return "bf16" if "bf16" in dense and "fp16" not in dense else self.peak_entry("fp16").precision
+
+    @property
     def peak_flops(self) -> Quantity:
-        """Dense fp16 peak, the number that data sheets print largest once sparsity is left out."""
-        return self.peak("fp16")
+        """Dense peak in `matrix_precision`, the number that data sheets print largest once sparsity is left out.
+
+        >>> Hardware.Cloud.TPUv4.peak_flops.to("TFLOP/s")
+        <Quantity(275, 'teraflop / second')>
+        """
+        return self.peak(self.matrix_precision)
 
     @property
     def peak_flops_fp32(self) -> Quantity:

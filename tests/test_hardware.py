@@ -191,3 +191,21 @@ def test_generations_come_in_the_order_of_their_names():
 def test_a_year_that_no_document_gives_is_refused():
     with pytest.raises(UnknownField, match="announced"):
         Hardware.get("synaptics-sr110").year  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("chip", "precision", "tflops"),
+    # From the makers' data sheets, dense: A100 and H100 in fp16 and bf16 alike, TPUs in bf16 alone.
+    [("a100-80gb-sxm", "fp16", 312), ("h100-sxm", "fp16", 989.4), ("tpu-v4", "bf16", 275), ("tpu-v3", "bf16", 123)],
+)
+def test_without_a_precision_the_16_bit_matrix_peak_counts(chip, precision, tflops):
+    found = Hardware.get(chip)
+    assert found.matrix_precision == precision
+    assert found.peak_flops.m_as("TFLOP/s") == pytest.approx(tflops, rel=0.001)
+    bytes_per_s = found.memory_bw.m_as("byte/s")
+    assert found.ridge_point().m_as("flop/byte") == pytest.approx(tflops * 1e12 / bytes_per_s, rel=0.001)
+
+
+def test_a_chip_without_a_16_bit_peak_has_no_default():
+    with pytest.raises(UnknownPrecision, match="int8"):
+        _ = Hardware.get("tpu-v1").peak_flops
