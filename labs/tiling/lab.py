@@ -937,6 +937,7 @@ tensor_race = grading.speed(
     expected=torch.matmul,
     dtype="fp16",
     capability=(8, 0),
+    op=matmul_op,
 )
 
 
