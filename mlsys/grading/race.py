@@ -158,7 +158,7 @@ def calls_of_a_lap(call_s: float, bytes_moved: int) -> int:
     """Return how many calls a lap has.
 
     >>> calls_of_a_lap(0.001, 10_000), calls_of_a_lap(0.001, 2**28), calls_of_a_lap(1.0, 10_000)
-    (20, 2, 2)
+    (20, 4, 2)
     """
     wanted = math.ceil(LAP_S / max(call_s, 1e-9))
     return max(2, min(wanted, MAX_CALLS, LAP_BYTES // max(bytes_moved, 1)))
