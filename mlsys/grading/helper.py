@@ -5,9 +5,7 @@ length. In the helper such a text costs its own submission a page or a refusal, 
 """
 
 import multiprocessing
-import os
 import resource
-import signal
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures.process import BrokenProcessPool
@@ -18,7 +16,7 @@ from typing import TypeVar
 from pebble import ProcessExpired, ProcessPool
 
 from mlsys.errors import UserError
-from mlsys.grading.workers import warm_up
+from mlsys.grading.workers import end_with_run, warm_up
 
 MEMORY = 1 << 30
 """Bytes that the helper may use beyond what it starts with; a file of the largest size that is read needs less."""
@@ -97,18 +95,10 @@ def _begin() -> None:
     # Imported here, they count for no text's limit.
     from mlsys.grading import markup, submitted  # noqa: F401
 
-    threading.Thread(target=_end_with_run, daemon=True).start()
+    threading.Thread(target=end_with_run, daemon=True).start()
     used = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmData:"))
     limit = int(used.split()[1]) * 1024 + MEMORY
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-
-
-def _end_with_run() -> None:
-    """Else the helper outlives a run that is killed while it works."""
-    run = multiprocessing.parent_process()
-    assert run is not None
-    run.join()
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _ready() -> None:

@@ -100,8 +100,7 @@ class _Check:
         self.function = function
         self.others = others
         self.first_line = first_line
-        arguments = function.args
-        self.arguments = {one.arg for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+        self.arguments = {one.arg for one in arguments_of(function.args)}
 
     def run(self) -> None:
         if self.function.name.startswith("__") or self.function.name in {"tl", "triton", *BUILTINS}:
@@ -145,7 +144,7 @@ class _Check:
         for default in (*arguments.defaults, *(d for d in arguments.kw_defaults if d)):
             if not _is_plain(default):
                 self.refuse(default, "has a default that is no constant", "use a number")
-        for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
+        for argument in arguments_of(arguments):
             if argument.annotation is not None and not _is_hint(argument.annotation):
                 self.refuse(argument, f"annotates {argument.arg}", "annotate with tl.constexpr or not at all")
             if argument.arg.startswith("__") or argument.arg in ("tl", "triton"):
@@ -208,6 +207,11 @@ class _Check:
     def refuse(self, node: ast.AST, what: str, instead: str) -> NoReturn:
         line = getattr(node, "lineno", self.first_line) - self.first_line + 1
         raise NotAKernel(f"{self.function.name}, line {line} of it, {what}; {instead}")
+
+
+def arguments_of(arguments: ast.arguments) -> list[ast.arg]:
+    """Return the arguments that a function names, however they may be given."""
+    return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
 
 
 def _nodes_of(body: list[ast.stmt]) -> Iterator[ast.AST]:

@@ -31,7 +31,7 @@ from mlsys.grading.kernel_constants import (
     not_finite,
     value_of_member,
 )
-from mlsys.grading.kernel_language import MAX_CHAIN, NUMBER_TYPES, check_function
+from mlsys.grading.kernel_language import MAX_CHAIN, NUMBER_TYPES, arguments_of, check_function
 from mlsys.grading.student_code import PARSE_ERRORS
 from mlsys.grading.verdicts import NotAKernel
 
@@ -271,8 +271,7 @@ class _Rewriter(ast.NodeTransformer):
     def __init__(self, reading: _Reading, node: ast.FunctionDef) -> None:
         self.reading = reading
         self.node = node
-        arguments = node.args
-        self.own = {one.arg for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+        self.own = {one.arg for one in arguments_of(node.args)}
         variables = {name for statement in node.body for name in stored(statement)} - self.own
         self.own |= variables
         # Triton's compiler finds Python's own functions under names that have no value yet.
@@ -291,7 +290,7 @@ class _Rewriter(ast.NodeTransformer):
         return ast.fix_missing_locations(new)
 
     def _arguments(self, arguments: ast.arguments) -> ast.arguments:
-        for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
+        for argument in arguments_of(arguments):
             argument.annotation = self._hint(argument.annotation)
         arguments.defaults = [self._default(default) for default in arguments.defaults]
         arguments.kw_defaults = [default and self._default(default) for default in arguments.kw_defaults]

@@ -58,13 +58,13 @@ def _begin(index: int, side_by_side: int, environment: dict[str, str]) -> None:
 
     os.environ.clear()  # the server's, as it was when that began
     os.environ.update(environment)
-    threading.Thread(target=_end_with_run, daemon=True).start()
+    threading.Thread(target=end_with_run, daemon=True).start()
     torch.set_num_threads(1)  # more would spin between the small steps of a check, on cores where others judge
     runner.slot_index = index
 
 
-def _end_with_run() -> None:
-    """Else a worker outlives a run that is killed."""
+def end_with_run() -> None:
+    """End this process when the run that started it ends: it would outlive one that is killed."""
     run = multiprocessing.parent_process()
     assert run is not None
     run.join()

@@ -2,9 +2,9 @@
 
 import pytest
 
-from mlsys.grading import runner
 from mlsys.grading.judge import judge
 from mlsys.grading.session import Program
+from mlsys.grading.site import site
 from mlsys.grading.slot.limits import MIB, Limits
 from mlsys.grading.slot.slot import Slot
 from mlsys.grading.verdicts import Verdict
@@ -96,7 +96,7 @@ def hold(much):
 
 @pytest.fixture(scope="module")
 def slot():  # type: ignore[no-untyped-def]
-    with Slot(runner.site(), Limits(cpu_s=4, wall_s=20, memory_bytes=LIMIT_BYTES), index=6) as slot:
+    with Slot(site(), Limits(cpu_s=4, wall_s=20, memory_bytes=LIMIT_BYTES), index=6) as slot:
         yield slot
 
 
