@@ -7,13 +7,14 @@ length. In the helper such a text costs its own submission a page or a refusal, 
 import multiprocessing
 import resource
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from pebble import ProcessExpired, ProcessPool
+from pebble import ProcessExpired, ProcessFuture, ProcessPool
 
 from mlsys.errors import UserError
 from mlsys.grading.workers import end_with_run, warm_up
@@ -44,10 +45,13 @@ def limited(work: Callable[..., _T], *arguments: object, time_s: float) -> _T:
         UserError: the helper process does not start.
         Exception: what `work` itself raises.
     """
-    pool = _started()
+    future = _started().schedule(work, args=arguments)
     try:
-        return pool.schedule(work, args=arguments, timeout=time_s).result()
+        _wait_for_start(future)
+        # pebble's own limit is measured by the wall clock, which jumps when a machine's time is set.
+        return future.result(time_s)
     except TimeoutError as error:
+        future.cancel()
         raise LimitExceeded(f"it takes more than {time_s:g} seconds") from error
     except MemoryError as error:
         raise LimitExceeded(f"it takes more than {MEMORY >> 20} MiB of memory") from error
@@ -76,11 +80,25 @@ def _started() -> ProcessPool:
     except Exception as error:
         pool.stop()
         pool.join()
-        raise UserError(
-            "the process that reads what students wrote does not start: is memory short, or the limit on processes?"
-        ) from error
+        raise _does_not_start() from error
     _pool = pool
     return pool
+
+
+def _wait_for_start(future: ProcessFuture) -> None:
+    """Wait until the process works on `future`: after a text that ended it, it first has to start again."""
+    until_s = time.monotonic() + _START_S
+    while not (future.running() or future.done()):
+        if time.monotonic() > until_s:
+            future.cancel()
+            raise _does_not_start()
+        time.sleep(0.001)
+
+
+def _does_not_start() -> UserError:
+    return UserError(
+        "the process that reads what students wrote does not start: is memory short, or the limit on processes?"
+    )
 
 
 def _end() -> None:
