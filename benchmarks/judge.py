@@ -21,7 +21,7 @@ from right_submissions import LAB, ROOT, make_trees, nbgrader
 from slot_memory import peak_slot_bytes
 from student_time import in_a_notebook, in_the_judge, median_ms, overhead_s
 
-from mlsys.course.nbgrader_steps import open_gradebook
+from mlsys.course.nbgrader import open_gradebook
 from mlsys.course.tree import CourseTree
 
 OUT = ROOT / "_build" / "bench" / "judge.json"

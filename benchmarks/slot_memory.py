@@ -4,7 +4,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from mlsys.grading.slot.usage import children_of_all, descendants
+from mlsys.judge.sandbox.inside.usage import children_of_all, descendants
 
 EVERY_S = 0.1
 

@@ -17,13 +17,13 @@ from pathlib import Path
 
 from rich.console import Console
 
+from mlsys.classroom.grade_class import Options, grade_class
 from mlsys.course.lab import Lab
-from mlsys.course.nbgrader_steps import open_gradebook
+from mlsys.course.nbgrader import open_gradebook
 from mlsys.course.notebook import read_notebook, write_notebook
 from mlsys.course.release import release
 from mlsys.course.sample_class import build
 from mlsys.course.tree import CourseTree
-from mlsys.grading.class_grading import Options, grade_class
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))

@@ -20,15 +20,20 @@ from typing import Any
 import timed_student
 from timed_student import Stopwatch, timed_launch, watch
 
+from mlsys.classroom.batch import submission as questions
+from mlsys.classroom.intake.canonical import canonical_notebook, released_lab, submission_of
+from mlsys.classroom.store import run as runs
 from mlsys.course.lab import Lab
 from mlsys.course.notebook import read_notebook
 from mlsys.course.tree import CourseTree
-from mlsys.grading import guard, kernel_check, questions, runner, runs, session
 from mlsys.grading.draws import SEED_VARIABLE
-from mlsys.grading.program import run_cell
-from mlsys.grading.site import site
-from mlsys.grading.student_code import plain_python
-from mlsys.grading.submission import canonical_notebook, released_lab, submission_of
+from mlsys.grading.kernels import check as kernel_check
+from mlsys.grading.kernels import guard
+from mlsys.judge import grade_question as runner
+from mlsys.judge import session
+from mlsys.judge.shared.run_cells import run_cell
+from mlsys.judge.site import site
+from mlsys.judge.student_cells import plain_python
 
 CPU_TESTS = ("read", "a", "b", "c", "d", "gap")
 LIMIT_S = 60

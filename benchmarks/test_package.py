@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from mlsys import Hardware, models
-from mlsys.loop_nest import convolution
-from mlsys.mapping import exhaustive_search, pruned_search
+from mlsys.dataflow.loop_nest import convolution
+from mlsys.dataflow.search import exhaustive_search, pruned_search
 from mlsys.roofline import Roofline
 from mlsys.systolic import gemm_cycles, simulate
 

@@ -5,8 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from mlsys.grading import kernel_check, launcher, student_process
-from mlsys.grading.slot.channel import Channel
+from mlsys.grading.kernels import check as kernel_check
+from mlsys.judge.inside import launcher
+from mlsys.judge.inside import student as student_process
+from mlsys.judge.sandbox.protocol.channel import Channel
 
 
 @dataclass

@@ -9,13 +9,13 @@ Nothing is written down here a second time: change a data file, and the name fol
 <Quantity(450, 'gigabyte / second')>
 """
 
-from mlsys.dtypes import bytes_per_element
-from mlsys.energy import basis
+from mlsys.core.dtypes import bytes_per_element
+from mlsys.core.sourced import sourced
 from mlsys.hardware import Hardware
-from mlsys.links import link
-from mlsys.memory import level
+from mlsys.hardware.energy import basis
+from mlsys.hardware.links import link
+from mlsys.hardware.memory import level
 from mlsys.models.model import shape_of, size_of
-from mlsys.sourced import sourced
 from mlsys.units import GB, KB, MB, TB, GiB, KiB, MiB, byte, flop, second, ureg, watt
 
 __all__ = [

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from mlsys.core.quantities import Amount, amount, positive_amount
 from mlsys.errors import InvalidValue
-from mlsys.quantities import Amount, amount, positive_amount
 from mlsys.units import Quantity, ureg
 
 

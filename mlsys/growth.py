@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from mlsys.core.sourced import Sourced, load_toml, sourced
 from mlsys.errors import InvalidValue, UnknownName
-from mlsys.sourced import Sourced, load_toml, sourced
 from mlsys.units import Quantity, ureg
 
 

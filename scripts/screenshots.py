@@ -17,8 +17,8 @@ from typing import Any
 from playwright.sync_api import sync_playwright
 from rich.console import Console
 
-from mlsys.grading.records import Record
-from mlsys.grading.report import table
+from mlsys.classroom.report import table
+from mlsys.classroom.store.record import Record
 
 ROOT = Path(__file__).parents[1]
 PICTURES = {

@@ -24,15 +24,15 @@ from pathlib import Path
 
 import torch
 
+from mlsys.classroom.intake.canonical import canonical_notebook, released_lab, submission_of
+from mlsys.classroom.intake.reader import Refused, read_submission
 from mlsys.course.lab import Lab, Question
 from mlsys.course.release import release
 from mlsys.course.sample_class import hand_in
 from mlsys.course.tree import CourseTree
-from mlsys.grading import checks
-from mlsys.grading.reader import Refused, read_submission
-from mlsys.grading.runner import LIMITS, Submission, check_device, grade_question, program
-from mlsys.grading.submission import canonical_notebook, released_lab, submission_of
-from mlsys.grading.tolerances import errors_and_tolerance, is_close
+from mlsys.grading.checks import assertions as checks
+from mlsys.grading.checks.tolerances import errors_and_tolerance, is_close
+from mlsys.judge.grade_question import LIMITS, Submission, check_device, grade_question, program
 
 ROOT = Path(__file__).parents[1]
 RIGHT_BELOW, WRONG_ABOVE = 0.5, 3.0

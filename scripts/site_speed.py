@@ -115,7 +115,7 @@ def builds(folder: Path) -> Iterator[tuple[str, float, float]]:
         else:
             shutil.copy(source, folder / name)
     environment = os.environ | {"PYTHONPATH": str(folder)}
-    release = [sys.executable, "-m", "mlsys.cli", "release"]
+    release = [sys.executable, "-m", "mlsys.cli.main", "release"]
     subprocess.run(release, cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL)
     for name, limit in BUILD_LIMITS_S.items():
         if name == "one chapter changed":

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlsys.carbon import emissions, energy_per_inference, fleet_energy, grid, grids, payback_time, pue
+from mlsys.costs.carbon import emissions, energy_per_inference, fleet_energy, grid, grids, payback_time, pue
 from mlsys.errors import InvalidValue, UnknownName
 from mlsys.units import tonne_co2, ureg
 

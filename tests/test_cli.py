@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mlsys import cli
+from mlsys.cli import main as cli
 
 
 def test_doctor_reports_versions_and_device(capsys):

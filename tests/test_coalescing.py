@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mlsys.coalescing import (
+from mlsys.errors import InvalidValue
+from mlsys.traffic.coalescing import (
     LAYOUTS,
     channel_read,
     contiguous_strides,
@@ -16,7 +17,6 @@ from mlsys.coalescing import (
     strided_addresses,
     warp_transactions,
 )
-from mlsys.errors import InvalidValue
 
 element_sizes = st.sampled_from([1, 2, 4, 8, 16])
 shapes = st.tuples(*[st.integers(1, 5)] * 4)

@@ -17,7 +17,7 @@ from mlsys.dataflow import (
     stationary_traffic,
 )
 from mlsys.errors import InvalidValue
-from mlsys.lru_memory import LRUMemory
+from mlsys.traffic.near_memory import LRUMemory
 
 FILTER_BANK = convolution(filters=16, kernel=3, height=8, width=8)
 small = st.integers(1, 4)

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlsys import Hardware
-from mlsys.economics import (
+from mlsys.costs.economics import (
     break_even,
     power_cost,
     price_per_attainable,

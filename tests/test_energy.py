@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from mlsys import ops
-from mlsys.energy import MixedBases, bases, basis, op_energy, systolic_mac, vector_mac
 from mlsys.errors import InvalidValue, UnknownName
+from mlsys.hardware.energy import MixedBases, bases, basis, op_energy, systolic_mac, vector_mac
 from mlsys.units import ureg
 
 GOLDEN = Path(__file__).parent / "golden" / "energy.csv"

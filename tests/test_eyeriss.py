@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mlsys.dataflow.row_stationary import RowMapping, energy_ratios, row_stationary
 from mlsys.errors import InvalidValue
-from mlsys.eyeriss import RowMapping, energy_ratios, row_stationary
 
 DIVIDING = RowMapping(m=8, n=2, e=3, p=2, q=2, r=2, t=2)
 LAYER = {"filters": 16, "channels": 8, "kernel": 3, "output": 6, "batch": 4}

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlsys import formulas, ops
+from mlsys.core.quantities import amount, positive_amount
 from mlsys.errors import InvalidValue
 from mlsys.feasibility import feasibility
-from mlsys.quantities import amount, positive_amount
 from mlsys.units import GB, TB, TFLOP, GiB, byte, flop, ms, param, second, token
 
 A100 = {"peak": 312 * TFLOP / second, "bandwidth": 2.039 * TB / second}

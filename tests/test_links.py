@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlsys.errors import InvalidValue, UnknownName
-from mlsys.links import BothDirections, MixedDirections, link, links
+from mlsys.hardware.links import BothDirections, MixedDirections, link, links
 from mlsys.units import ureg
 
 GOLDEN = Path(__file__).parent / "golden" / "hardware.csv"

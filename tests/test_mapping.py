@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mlsys.errors import InvalidValue
-from mlsys.loop_nest import LoopNest, convolution, matmul
-from mlsys.mapping import (
+from mlsys.dataflow.loop_nest import LoopNest, convolution, matmul
+from mlsys.dataflow.search import (
     exhaustive_search,
     loop_orders,
     memory_placements,
@@ -16,7 +15,8 @@ from mlsys.mapping import (
     pruned_search,
     search_space,
 )
-from mlsys.tiled_nest import tile_footprint, tiled_accesses
+from mlsys.dataflow.tiles import tile_footprint, tiled_accesses
+from mlsys.errors import InvalidValue
 
 
 def elements(nest: LoopNest, operand: str, ranges: dict[str, range]) -> set[tuple[int, ...]]:

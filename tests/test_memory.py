@@ -3,11 +3,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlsys import Hardware, models
-from mlsys.energy import MixedBases, basis
 from mlsys.errors import InvalidValue, UnknownName
 from mlsys.hardware import UnknownField
-from mlsys.links import link
-from mlsys.memory import fits, kv_cache_bytes, level, levels
+from mlsys.hardware.energy import MixedBases, basis
+from mlsys.hardware.links import link
+from mlsys.hardware.memory import fits, kv_cache_bytes, level, levels
 from mlsys.units import GB, MiB, ureg
 
 LLAMA_7B = {"layers": 32, "kv_heads": 32, "head_dim": 128}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch.utils.flop_counter import FlopCounterMode
 
 from mlsys import ops
-from mlsys.dtypes import BITS, bytes_per_element
+from mlsys.core.dtypes import BITS, bytes_per_element
 from mlsys.errors import InvalidValue, UnknownName
 from mlsys.ops import Op
 from mlsys.units import ureg

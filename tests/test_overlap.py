@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mlsys.errors import InvalidValue
-from mlsys.overlap import Timeline, overlap_gain, pipeline
+from mlsys.traffic.overlap import Timeline, overlap_gain, pipeline
 
 times = st.integers(0, 20)
 counts = st.integers(1, 12)

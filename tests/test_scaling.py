@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mlsys import scaling
 from mlsys.errors import InvalidValue
-from mlsys.ring import ring_all_reduce
+from mlsys.scaling.ring import ring_all_reduce
 from mlsys.units import GB, TFLOP, byte, flop, ms, second
 
 with (Path(__file__).parent / "golden" / "collectives.csv").open(newline="") as _file:

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlsys import Hardware
+from mlsys.core.sourced import Sourced, UnsourcedNumber, data_folder, load_toml, sourced, sources
 from mlsys.errors import UnknownName
-from mlsys.sourced import Sourced, UnsourcedNumber, data_folder, load_toml, sourced, sources
 from mlsys.units import ureg
 
 COMPLETE = {"value": 65, "unit": "TFLOP/s", "source": "nvidia-t4-page", "where": "table of specifications"}

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mlsys.errors import InvalidValue
-from mlsys.lru_memory import LRUMemory
 from mlsys.systolic import (
     DATAFLOWS,
     PARTS,
@@ -23,6 +22,7 @@ from mlsys.systolic import (
     stream_efficiency,
     utilization,
 )
+from mlsys.traffic.near_memory import LRUMemory
 
 GOLDEN = list(csv.DictReader((Path(__file__).parent / "golden" / "systolic.csv").open()))
 side = st.integers(1, 14)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from mlsys import traffic
 from mlsys.errors import InvalidValue, UnknownName
-from mlsys.lru_memory import LRUMemory
+from mlsys.traffic.near_memory import LRUMemory
 
 FLOAT = 4
 

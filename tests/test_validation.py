@@ -3,8 +3,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mlsys.core.arguments import int_at_most, non_negative, non_negative_int, one_of, positive_int
 from mlsys.errors import InvalidValue, UserError
-from mlsys.validation import int_at_most, non_negative, non_negative_int, one_of, positive_int
 
 
 @pytest.mark.parametrize("value", [1, 64, np.int32(64), np.uint8(7), 10**30])

@@ -13,7 +13,7 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from mlsys import viz
-from mlsys.course.chapters import is_chapter
+from mlsys.course.pages.notebooks import is_chapter
 
 logger = logging.getLogger(__name__)
 

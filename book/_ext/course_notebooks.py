@@ -13,7 +13,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
-from mlsys.course.chapters import build_chapters, is_chapter
+from mlsys.course.pages.notebooks import build_chapters, is_chapter
 from mlsys.course.settings import read_settings
 from mlsys.errors import UserError
 

@@ -13,7 +13,7 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 from sphinx.writers.html5 import HTML5Translator
 
-from mlsys.course.quiz import Choice, QuizError, read_quiz
+from mlsys.course.pages.quiz import Choice, QuizError, read_quiz
 
 logger = logging.getLogger(__name__)
 

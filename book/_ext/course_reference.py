@@ -10,12 +10,12 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from mlsys import Hardware
-from mlsys.energy import bases
+from mlsys.core.sourced import Source, Sourced, data_folder, load_toml
 from mlsys.hardware import Accelerator, UnknownField, UnknownPrecision
-from mlsys.links import links
-from mlsys.memory import levels
+from mlsys.hardware.energy import bases
+from mlsys.hardware.links import links
+from mlsys.hardware.memory import levels
 from mlsys.models import published_sizes
-from mlsys.sourced import Source, Sourced, data_folder, load_toml
 from mlsys.units import Quantity, ureg
 
 Row = tuple[str, Sourced]
@@ -50,7 +50,7 @@ NAMES = {
     "threads_per_sm": "threads per SM",
     "transistors": "transistors",
     "vector_lanes": "vector lanes",
-    # Levels of memory, `mlsys.memory` and `mlsys.energy`, and what is known of them.
+    # Levels of memory, `mlsys.hardware.memory` and `mlsys.hardware.energy`, and what is known of them.
     "register": "registers",
     "register_file": "register file",
     "shared": "shared memory",
@@ -68,7 +68,7 @@ NAMES = {
     "capacity": "capacity",
     "latency": "latency",
     "bandwidth": "bandwidth",
-    # Operations, `mlsys.energy`.
+    # Operations, `mlsys.hardware.energy`.
     "mac": "multiply-accumulate (MAC)",
 }
 """What the field calls the quantities of the data files; names that begin with a precision are made by `named`."""

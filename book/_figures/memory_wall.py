@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from mlsys import viz
-from mlsys.energy import basis
 from mlsys.hardware import Accelerator, Hardware
+from mlsys.hardware.energy import basis
 from mlsys.models import Model, published_size, published_sizes
 
 WIDTH = 5.0

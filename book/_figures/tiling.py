@@ -4,7 +4,7 @@ import numpy as np
 from matplotlib.patches import Rectangle
 
 from mlsys import ops, traffic, viz
-from mlsys.dtypes import bytes_per_element
+from mlsys.core.dtypes import bytes_per_element
 from mlsys.hardware import Accelerator
 from mlsys.measure.records import Row
 from mlsys.roofline import Roofline

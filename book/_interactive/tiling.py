@@ -5,8 +5,10 @@ from functools import cache
 from matplotlib.figure import Figure
 
 from _interactive.content import Content, Table
-from mlsys import Hardware, loop_nest, ops, tiled_nest, traffic, viz
-from mlsys.dtypes import bytes_per_element
+from mlsys import Hardware, ops, traffic, viz
+from mlsys.core.dtypes import bytes_per_element
+from mlsys.dataflow import loop_nest
+from mlsys.dataflow import tiles as tiled_nest
 from mlsys.errors import InvalidValue
 from mlsys.formatting import fmt
 

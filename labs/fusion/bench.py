@@ -12,8 +12,8 @@ import triton
 from torch.nn import functional
 
 from mlsys import ops
-from mlsys.measure.bench import row
-from mlsys.measure.book_suite.setting import Setting, Work, compiled, liger
+from mlsys.bench.run import row
+from mlsys.bench.suite.setting import Setting, Work, compiled, liger
 from mlsys.measure.ceilings import Ceilings
 from mlsys.measure.gpu_ceilings import PRECISIONS
 from mlsys.measure.records import Row

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from mlsys.measure.bench import row
-from mlsys.measure.book_suite.setting import compiled
+from mlsys.bench.run import row
+from mlsys.bench.suite.setting import compiled
 from mlsys.measure.ceilings import Ceilings
 from mlsys.measure.records import Row
 

@@ -17,7 +17,6 @@
 #       - mlsys.hardware.Accelerator.ridge_point
 #       - mlsys.ops
 #       - mlsys.roofline
-#       - mlsys.tiled_nest
 #       - mlsys.traffic
 # ---
 

@@ -11,7 +11,7 @@
 #   mlsys:
 #     lab: tiling
 #     version: "2"
-#     withheld: [mlsys.dataflow, mlsys.mapping, mlsys.ops, mlsys.systolic.accesses, mlsys.tiled_nest, mlsys.traffic]
+#     withheld: [mlsys.dataflow, mlsys.ops, mlsys.systolic.accesses, mlsys.traffic]
 # ---
 
 # %% [markdown]
@@ -638,7 +638,7 @@ SHARED_MEMORY
 #
 # `num_stages` from 2 to 4 and `GROUP_M` from 4 to 8 are common. The best values are found by measuring, in question e.
 # (What a compiler makes of a kernel and a config, spills and shared memory included, it says without a GPU too: see
-# `mlsys.grading.compiler_report` in the book, which the fusion lab uses.)
+# `mlsys.grading.kernels.compiler_report` in the book, which the fusion lab uses.)
 #
 # <details><summary>Hint 1</summary>
 # Begin with large matrices in fp32 and equal tile sides T. Rule 5 becomes 2 T T / (2 T * 4) &gt;= 16. Which T is the

@@ -14,9 +14,9 @@ from pathlib import Path
 import jupytext
 from nbformat import NotebookNode
 
+from mlsys.core.package import defined_as
 from mlsys.course.lab_cell import ANSWERS, GRADED, PREDICT, SETUP, SOLUTION, WRITTEN, Cell, LabError, read_cell
 from mlsys.errors import InvalidValue, UnknownName
-from mlsys.grading.site import check_withheld
 
 __all__ = ["ANSWERS", "PREDICT", "SETUP", "SOLUTION", "Cell", "Lab", "LabError", "Question", "find_lab", "find_labs"]
 
@@ -166,7 +166,8 @@ def _withheld(about: Mapping[str, object], where: str) -> tuple[str, ...]:
             f"{where}: the header's `withheld` must be a list of names, such as [mlsys.ops] (found {names!r})"
         )
     try:
-        check_withheld(names)
+        for name in names:
+            defined_as(name)
     except InvalidValue as error:
         raise LabError(f"{where}: the header's `withheld`: {error}") from None
     return tuple(sorted(names))

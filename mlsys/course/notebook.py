@@ -9,7 +9,7 @@ from nbformat import NotebookNode
 
 
 def read_notebook(path: Path) -> NotebookNode:
-    """A notebook of the course's own; for what strangers hand in see `mlsys.grading.reader`."""
+    """A notebook of the course's own; for what strangers hand in see `mlsys.classroom.intake.reader`."""
     notebook: NotebookNode = nbformat.read(path, as_version=4)
     return notebook
 

@@ -1,6 +1,7 @@
 """Release a lab: from `labs/<lab>/lab.py` to the notebook that students get.
 
-nbgrader's own generate_assignment does the work, with the steps that `mlsys.grading.nbgrader_plugin.configure` lists.
+nbgrader's own generate_assignment does the work, with the steps that
+`mlsys.classroom.gradebook.nbgrader_plugin.configure` lists.
 """
 
 import argparse
@@ -83,7 +84,7 @@ def _state(path: Path, settings: Settings) -> str:
 
 
 def _generate_assignment(tree: CourseTree, name: str) -> None:
-    from mlsys.course.nbgrader_steps import NbgraderFailed, generate_assignment
+    from mlsys.course.nbgrader import NbgraderFailed, generate_assignment
 
     try:
         generate_assignment(tree, name)

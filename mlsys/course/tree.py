@@ -15,7 +15,7 @@ CONFIG = '''"""Written by `mlsys release`: makes the plain nbgrader commands in 
 Lines below `configure` change them, such as `c.RunQuestions.cpu_limit_s = 20` or `c.RunQuestions.device = "cpu"`.
 """
 
-from mlsys.grading.nbgrader_plugin import configure
+from mlsys.classroom.gradebook.nbgrader_plugin import configure
 
 c = get_config()  # noqa: F821  nbgrader provides it
 configure(c)

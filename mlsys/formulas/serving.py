@@ -3,11 +3,11 @@
 from pint import Unit
 
 from mlsys import ops
-from mlsys.dtypes import bytes_per_element
+from mlsys.core.arguments import positive_int
+from mlsys.core.dtypes import bytes_per_element
+from mlsys.core.quantities import Amount, amount, positive_amount
 from mlsys.errors import InvalidValue
-from mlsys.quantities import Amount, amount, positive_amount
 from mlsys.units import Quantity, ureg
-from mlsys.validation import positive_int
 
 
 def model_memory(params: Amount, bytes_per_param: Amount, unit: Unit | str) -> float:

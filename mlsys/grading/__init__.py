@@ -3,15 +3,15 @@
 Torch and Triton are loaded when something that needs them is first called, never on import.
 """
 
-from mlsys.grading.checks import assert_close, assert_equal
+from mlsys.grading.checks.assertions import assert_close, assert_equal
+from mlsys.grading.checks.schedule import assert_schedule
 from mlsys.grading.device import use_device
 from mlsys.grading.draws import Draws
-from mlsys.grading.guard import guarded
-from mlsys.grading.kernel_check import check_kernel
+from mlsys.grading.kernels.check import check_kernel
+from mlsys.grading.kernels.guard import guarded
+from mlsys.grading.kernels.speed import Speed, speed
 from mlsys.grading.predictions import compare, seal
-from mlsys.grading.schedule import assert_schedule
 from mlsys.grading.scorecard import Scorecard
-from mlsys.grading.speed import Speed, speed
 from mlsys.grading.verdicts import (
     GradingError,
     NeedsGpu,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from mlsys.errors import InvalidValue, UnknownName
 
 if TYPE_CHECKING:
-    from mlsys.grading.error_picture import ErrorPicture
+    from mlsys.grading.error_map import ErrorPicture
 
 TAUGHT = {
     "passed": "All tests pass, the hidden ones too. Nothing is left to do here.",

@@ -1,9 +1,9 @@
 """A builder for networks that work on images: it carries the shape from op to op."""
 
 from mlsys import ops
+from mlsys.core.arguments import positive_int
 from mlsys.ops import Op
 from mlsys.ops.window import Pair
-from mlsys.validation import positive_int
 
 
 class ImageNetwork:

@@ -5,9 +5,9 @@ from dataclasses import replace
 from itertools import pairwise
 
 from mlsys import ops
+from mlsys.core.arguments import positive_int
 from mlsys.models.model import Model, shape_of
 from mlsys.ops import Op
-from mlsys.validation import positive_int
 
 SIGMOID_FLOPS = 4
 """Negate, exponential, sum, division."""

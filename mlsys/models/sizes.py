@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 
+from mlsys.core.sourced import Sourced, load_toml, sourced
 from mlsys.errors import UnknownName
-from mlsys.sourced import Sourced, load_toml, sourced
 from mlsys.units import Quantity
 
 

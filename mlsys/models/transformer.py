@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from mlsys import ops
+from mlsys.core.arguments import positive_int
 from mlsys.errors import InvalidValue
 from mlsys.models.model import LanguageModel, shape_of, size_of
 from mlsys.ops import Op
-from mlsys.validation import positive_int
 
 GELU_FLOPS = 9
 """The tanh form, x/2 (1 + tanh(c (x + a x^3))): six products, two sums, one tanh."""

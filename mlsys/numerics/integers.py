@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mlsys.core.arguments import int_at_most
 from mlsys.errors import InvalidValue
 from mlsys.numerics.formats import IntArray
-from mlsys.validation import int_at_most
 
 
 @dataclass(frozen=True)

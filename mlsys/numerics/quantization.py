@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mlsys.core.arguments import one_of
 from mlsys.errors import InvalidValue
 from mlsys.numerics.formats import FloatArray, IntArray
 from mlsys.numerics.integers import IntFormat
-from mlsys.validation import one_of
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ Images are n x c x h x w; a window parameter is one integer for both directions 
 from dataclasses import replace
 from math import gcd
 
-from mlsys.dtypes import bytes_per_element
+from mlsys.core.dtypes import bytes_per_element
 from mlsys.errors import InvalidValue
 from mlsys.ops.op import Op
 from mlsys.ops.window import Pair, all_positive, windows

@@ -1,8 +1,8 @@
 """Embeddings: rows of large tables, gathered by index."""
 
-from mlsys.dtypes import bytes_per_element
+from mlsys.core.arguments import non_negative_int, positive_int
+from mlsys.core.dtypes import bytes_per_element
 from mlsys.ops.op import Op
-from mlsys.validation import non_negative_int, positive_int
 
 
 def embedding(*, lookups: int, dim: int, table_rows: int = 0, index_bytes: int = 8, dtype: str = "fp16") -> Op:

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from mlsys.dtypes import bytes_per_element
+from mlsys.core.arguments import positive_int
+from mlsys.core.dtypes import bytes_per_element
 from mlsys.ops.op import Op
-from mlsys.validation import positive_int
 
 
 def matmul(*, m: int, n: int, k: int, dtype: str = "fp16") -> Op:

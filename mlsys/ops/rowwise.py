@@ -5,9 +5,9 @@ FLOPs of an exponential or a square root count as one; what happens once per row
 
 from dataclasses import replace
 
-from mlsys.dtypes import bytes_per_element
+from mlsys.core.arguments import positive_int
+from mlsys.core.dtypes import bytes_per_element
 from mlsys.ops.op import Op
-from mlsys.validation import positive_int
 
 
 def softmax(*, rows: int, cols: int, flops_per_element: int = 3, dtype: str = "fp16") -> Op:

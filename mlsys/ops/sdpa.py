@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from mlsys.dtypes import bytes_per_element
+from mlsys.core.arguments import positive_int
+from mlsys.core.dtypes import bytes_per_element
 from mlsys.errors import InvalidValue
 from mlsys.ops.op import Op
-from mlsys.validation import positive_int
 
 
 def attention(

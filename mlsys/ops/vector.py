@@ -1,8 +1,8 @@
 """Element-wise operations, on the vector unit. FLOPs of an exponential or a square root count as one."""
 
-from mlsys.dtypes import bytes_per_element
+from mlsys.core.arguments import non_negative_int, positive_int
+from mlsys.core.dtypes import bytes_per_element
 from mlsys.ops.op import Op
-from mlsys.validation import non_negative_int, positive_int
 
 
 def elementwise(

@@ -6,10 +6,10 @@ Images are n x c x h x w; a window parameter is one integer for both directions 
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from mlsys.dtypes import bytes_per_element
+from mlsys.core.arguments import non_negative_int, positive_int
+from mlsys.core.dtypes import bytes_per_element
 from mlsys.errors import InvalidValue
 from mlsys.ops.op import Op
-from mlsys.validation import non_negative_int, positive_int
 
 Pair: TypeAlias = int | Sequence[int]
 """One integer for both directions, or (vertical, horizontal)."""

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mlsys.core.arguments import positive_int
 from mlsys.errors import InvalidValue
-from mlsys.validation import positive_int
 
 Matrix = NDArray[Any]
 

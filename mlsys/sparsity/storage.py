@@ -2,10 +2,10 @@
 
 import math
 
-from mlsys.dtypes import bytes_per_element
+from mlsys.core.arguments import non_negative_int, positive_int
+from mlsys.core.dtypes import bytes_per_element
 from mlsys.errors import InvalidValue
 from mlsys.units import Quantity, ureg
-from mlsys.validation import non_negative_int, positive_int
 
 
 def csr_bytes(*, rows: int, cols: int, nonzeros: int, dtype: str = "fp16", index_bytes: int = 4) -> Quantity:

@@ -7,9 +7,9 @@ columns, then the next.
 
 from dataclasses import dataclass
 
+from mlsys.core.arguments import positive_int
 from mlsys.errors import InvalidValue
 from mlsys.systolic.cycles import Folding
-from mlsys.validation import positive_int
 
 
 @dataclass(frozen=True, slots=True)

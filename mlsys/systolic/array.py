@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mlsys.core.arguments import non_negative_int, one_of
 from mlsys.errors import InvalidValue
-from mlsys.validation import non_negative_int, one_of
 
 PARTS = ("product", "held", "right", "down")
 """Where a fault can sit: the multiplier's output or one of the three registers."""

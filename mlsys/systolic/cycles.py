@@ -6,7 +6,7 @@ Accelerators using SCALE-Sim, ISPASS 2020), whose runs are the golden numbers of
 
 from dataclasses import dataclass
 
-from mlsys.validation import one_of, positive_int
+from mlsys.core.arguments import one_of, positive_int
 
 DATAFLOWS = ("ws", "os", "is")
 """Weight, output and input stationary."""

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mlsys.core.arguments import int_at_most
 from mlsys.errors import InvalidValue
 from mlsys.systolic.array import Fault, HeldOperandArray, HeldOutputArray, Values
 from mlsys.systolic.cycles import Folding
-from mlsys.validation import int_at_most
 
 _TAPE_BYTES = 1 << 26
 """Folds advance together as long as one tape stays below this; more folds run in several batches."""

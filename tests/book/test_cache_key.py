@@ -30,7 +30,7 @@ def tree(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     "path",
     [
-        "mlsys/traffic.py",
+        "mlsys/traffic/matmul.py",
         "mlsys/data/units.txt",
         "labs/results/gpu.json",
         "book/_figures/tiling.py",

@@ -11,8 +11,8 @@ import pytest
 nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed: mlsys[book] brings it")
 pytest.importorskip("jupytext", reason="jupytext is not installed: mlsys[book] brings it")
 
-from mlsys.course.chapters import build_chapters  # noqa: E402
-from mlsys.course.plain_markdown import PlainMarkdown  # noqa: E402
+from mlsys.course.pages.notebooks import build_chapters  # noqa: E402
+from mlsys.course.pages.plain_markdown import PlainMarkdown  # noqa: E402
 from mlsys.errors import UserError  # noqa: E402
 
 ROOT = Path(__file__).parents[2]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mlsys.cli import COMMANDS, build_parser
+from mlsys.cli.main import COMMANDS, build_parser
 
 ROOT = Path(__file__).parents[2]
 TEXTS = sorted(

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from mlsys import Hardware, ops, systolic, traffic
-from mlsys.course.plain_markdown import PlainMarkdown
+from mlsys.course.pages.plain_markdown import PlainMarkdown
 from mlsys.roofline import Roofline
 
 pytest.importorskip("sphinx", reason="sphinx is not installed: mlsys[book] brings it")

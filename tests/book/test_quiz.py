@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mlsys.course.plain_markdown import PlainMarkdown
-from mlsys.course.quiz import QuizError, read_quiz
+from mlsys.course.pages.plain_markdown import PlainMarkdown
+from mlsys.course.pages.quiz import QuizError, read_quiz
 
 yaml = pytest.importorskip("yaml", reason="PyYAML is not installed: mlsys[book] brings it")
 

@@ -4,7 +4,7 @@ import nbformat
 import pytest
 
 from mlsys.course.lab import Lab
-from mlsys.course.nbgrader_steps import open_gradebook
+from mlsys.course.nbgrader import open_gradebook
 from mlsys.course.release import release
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
+from mlsys.classroom.intake.collect import Collected, collect
+from mlsys.classroom.students.roster import Roster
+from mlsys.classroom.students.roster_file import parse_roster
 from mlsys.course.tree import CourseTree
-from mlsys.grading.roster import Roster
-from mlsys.grading.roster_file import parse_roster
-from mlsys.grading.submissions import Collected, collect
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
 DUE = datetime(2026, 11, 20, 22, 59, tzinfo=UTC)

@@ -2,11 +2,11 @@
 
 import pytest
 
-from mlsys.grading.judge import judge
-from mlsys.grading.session import Program, Session
-from mlsys.grading.site import site
-from mlsys.grading.slot.limits import Limits
-from mlsys.grading.slot.slot import Slot
+from mlsys.judge.run_tests import judge
+from mlsys.judge.sandbox.host.sandbox import Slot
+from mlsys.judge.sandbox.protocol.limits import Limits
+from mlsys.judge.session import Program, Session
+from mlsys.judge.site import site
 
 SETUP = "import torch, triton, triton.language as tl\nfrom mlsys import grading\nSIZE = 4"
 LAUNCH = """

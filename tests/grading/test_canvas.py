@@ -5,10 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlsys.errors import UnknownName
-from mlsys.grading.canvas import BadGradebook, Gradebook, gradebook_of, new_roster
-from mlsys.grading.csv_cells import BadCsv, guarded, is_formula, parse_table
-from mlsys.grading.gradebook_fill import (
+from mlsys.classroom.canvas.csv_file import BadCsv, guarded, is_formula, parse_table
+from mlsys.classroom.canvas.fill import (
     BLANK,
     FILLED,
     KEPT,
@@ -20,10 +18,12 @@ from mlsys.grading.gradebook_fill import (
     fill,
     score_of,
 )
-from mlsys.grading.identity import Person, find
-from mlsys.grading.records import QuestionRecord, Record
-from mlsys.grading.roster import Student
-from mlsys.grading.roster_file import parse_roster
+from mlsys.classroom.canvas.gradebook import BadGradebook, Gradebook, gradebook_of, new_roster
+from mlsys.classroom.store.record import QuestionRecord, Record
+from mlsys.classroom.students.identity import Person, find
+from mlsys.classroom.students.roster import Student
+from mlsys.classroom.students.roster_file import parse_roster
+from mlsys.errors import UnknownName
 
 # In the form of lib/gradebook_exporter.rb of canvas-lms: computed columns, an assignment with hidden grades, a custom
 # column, names with commas and quotes, a name that Canvas guards from spreadsheets, the test student last.

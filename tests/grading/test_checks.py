@@ -6,7 +6,7 @@ import torch
 
 from mlsys.errors import InvalidValue
 from mlsys.grading import WrongAnswer, assert_close, assert_equal
-from mlsys.grading.checks import hidden_values
+from mlsys.grading.checks.assertions import hidden_values
 
 TILE = (16, 16)
 
@@ -170,7 +170,7 @@ def test_integers_must_agree_exactly():
 LARGE = """
 import re, resource, torch
 from pathlib import Path
-from mlsys.grading.checks import assert_close
+from mlsys.grading.checks.assertions import assert_close
 from mlsys.grading.verdicts import WrongAnswer
 
 x = torch.randn(4096, 4096)

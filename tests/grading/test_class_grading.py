@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from mlsys.classroom import grade_class as class_grading
+from mlsys.classroom.batch.pool import Judged
+from mlsys.classroom.grade_class import Batch, Options, grade_class
+from mlsys.classroom.report import to_csv
+from mlsys.classroom.store.record import Record
+from mlsys.classroom.store.run import Run
+from mlsys.classroom.students.roster_file import parse_roster
 from mlsys.course.lab import Lab
-from mlsys.course.nbgrader_steps import open_gradebook
+from mlsys.course.nbgrader import open_gradebook
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError
-from mlsys.grading import class_grading
-from mlsys.grading.class_grading import Batch, Options, grade_class
-from mlsys.grading.pool import Judged
-from mlsys.grading.records import Record
-from mlsys.grading.report import to_csv
-from mlsys.grading.roster_file import parse_roster
-from mlsys.grading.runs import Run
 
 QUIET = Console(quiet=True)
 

@@ -4,7 +4,7 @@ import triton
 import triton.language as tl
 
 from mlsys.errors import UserError
-from mlsys.grading.compiler_report import compiler_report
+from mlsys.grading.kernels.compiler_report import compiler_report
 from mlsys.grading.verdicts import NotAKernel
 
 FACTOR = 3.0

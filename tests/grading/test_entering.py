@@ -9,9 +9,9 @@ from nbgrader.api import InvalidEntry
 from sqlalchemy import create_engine, text
 from sqlalchemy.exc import OperationalError
 
+from mlsys.classroom.gradebook.record_results import disk_faults, fault_of_machine
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError
-from mlsys.grading.entering import disk_faults, fault_of_machine
 
 
 def said_of(error: Exception, tree: CourseTree) -> str:

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from mlsys.errors import InvalidValue
-from mlsys.grading.checks import assert_close, hidden_values
-from mlsys.grading.error_picture import MOST_HIDDEN, ErrorPicture
+from mlsys.grading.checks.assertions import assert_close, hidden_values
+from mlsys.grading.error_map import MOST_HIDDEN, ErrorPicture
 from mlsys.grading.verdicts import Verdict, WrongAnswer
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from mlsys.classroom.store.record import QuestionRecord, Record
+from mlsys.cli import export
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError
-from mlsys.grading import export
-from mlsys.grading.records import QuestionRecord, Record
 
 GRADEBOOK = (
     "Student,ID,SIS User ID,SIS Login ID,Section,Tiling (4711),Final Score\r\n"
@@ -87,7 +87,7 @@ def test_without_a_roster_course_ids_that_are_canvas_ids_match(course: CourseTre
 
 def test_marks_that_a_person_gave_are_in_the_score(course: CourseTree, monkeypatch: pytest.MonkeyPatch) -> None:
     (course.root / "gradebook.db").touch()
-    monkeypatch.setattr("mlsys.course.nbgrader_steps.marks", lambda *_: {("bob", "e-test"): 3.0})
+    monkeypatch.setattr("mlsys.course.nbgrader.marks", lambda *_: {("bob", "e-test"): 3.0})
     out = run(course, "--roster", str(course.root.parent / "roster.csv"))
     assert column(out)["102"] == "9"
 

@@ -19,10 +19,10 @@ from pathlib import Path
 import pytest
 from alive import wait_for_end
 
-from mlsys.course.nbgrader_steps import open_gradebook
+from mlsys.classroom.store.record import Record
+from mlsys.course.nbgrader import open_gradebook
 from mlsys.course.tree import CourseTree
-from mlsys.grading.records import Record
-from mlsys.grading.slot.usage import descendants
+from mlsys.judge.sandbox.inside.usage import descendants
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +32,7 @@ def wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 STUDENTS = ("half-done", "right", "syntax")
-GRADE = [sys.executable, "-m", "mlsys.cli", "grade", "adding", "--workers", "1"]
+GRADE = [sys.executable, "-m", "mlsys.cli.main", "grade", "adding", "--workers", "1"]
 LONG = pytest.mark.timeout(900)
 
 

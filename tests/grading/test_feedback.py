@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from nbformat import NotebookNode
 
+from mlsys.classroom.gradebook import feedback, markup
+from mlsys.classroom.gradebook.feedback import Page, QuestionResult, feedback_page, refusal_page, render
+from mlsys.classroom.store.record import QuestionRecord
 from mlsys.course.notebook import as_node, new_cell
-from mlsys.grading import feedback, markup
-from mlsys.grading.feedback import Page, QuestionResult, feedback_page, refusal_page, render
-from mlsys.grading.records import QuestionRecord
 
 
 def page_with(message: str = "", question: str = "a", title: str = "Count the bytes", **more: object) -> str:

@@ -12,7 +12,7 @@ import pytest
 ONE = """
 import sys
 from pathlib import Path
-from mlsys.grading.gpu_turns import GpuTurns
+from mlsys.judge.gpu_lock import GpuTurns
 
 turns = GpuTurns(Path(sys.argv[1]))
 with turns.beside_others():

@@ -27,7 +27,7 @@ def course(adding: tuple[Path, CourseTree, Path], tmp_path: Path) -> CourseTree:
 
 
 def start(tree: CourseTree, *words: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "mlsys.cli", "grade", "adding", "--workers", "1", *words]
+    command = [sys.executable, "-m", "mlsys.cli.main", "grade", "adding", "--workers", "1", *words]
     env = {**os.environ, "COLUMNS": "250"}
     # A group of its own, which hears Ctrl-C as that of a terminal does, also where these tests run in the background.
     return subprocess.Popen(

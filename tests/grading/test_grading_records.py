@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from mlsys.grading.records import QuestionRecord, Record
+from mlsys.classroom.store.record import QuestionRecord, Record
 from mlsys.grading.verdicts import Verdict
 
 

@@ -22,7 +22,7 @@ import torch
 from judging import LAUNCH, SETUP
 
 from mlsys.grading import check_kernel
-from mlsys.grading.kernel_source import KernelSource, kernel_source
+from mlsys.grading.kernels.source import KernelSource, kernel_source
 from mlsys.grading.verdicts import NotAKernel
 
 HERE = Path(__file__).parent

@@ -6,9 +6,9 @@ import nbformat
 import pytest
 from nbformat import NotebookNode
 
+from mlsys.classroom.intake.normalise import ingest
+from mlsys.classroom.intake.reader import Refused, clean
 from mlsys.course.tree import CourseTree
-from mlsys.grading.ingest import ingest
-from mlsys.grading.reader import Refused, clean
 
 
 @pytest.fixture

@@ -258,8 +258,8 @@ def test_a_replay_of_tiny_tiles_is_refused_at_once(verdict):
 def test_a_sandbox_that_fails_is_no_verdict(judging_slot, monkeypatch):
     from judging import SETUP, program
 
-    from mlsys.grading.judge import judge
-    from mlsys.grading.slot import SandboxError
+    from mlsys.judge.run_tests import judge
+    from mlsys.judge.sandbox.host import SandboxError
 
     def fail(entry):
         raise SandboxError("no namespaces left")

@@ -15,9 +15,9 @@ import pytest
 import triton
 import triton.language as tl
 
-from mlsys.grading.checked_kernel import define
-from mlsys.grading.kernel_source import kernel_source
+from mlsys.grading.kernels.source import kernel_source
 from mlsys.grading.verdicts import NotAKernel
+from mlsys.judge.inside.checked_kernel import define
 
 DRAWN = int(os.environ.get("MLSYS_FUZZ", "3000"))
 """How many kernels are drawn; a long run says MLSYS_FUZZ=300000."""

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from mlsys.grading.kernel_source import kernel_source
+from mlsys.grading.kernels.source import kernel_source
 from mlsys.grading.verdicts import NotAKernel
 
 HONEST = """

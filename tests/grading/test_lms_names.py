@@ -1,8 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlsys.grading.lms_names import canvas_readings, moodle_readings, the_one
-from mlsys.grading.roster import Student
+from mlsys.classroom.intake.lms_names import canvas_readings, moodle_readings, the_one
+from mlsys.classroom.students.roster import Student
 
 WORD = st.text(st.sampled_from("ab_1-"), max_size=8)
 

@@ -8,13 +8,13 @@ from adding_course import ANOTHER_PREDICTION, change_lab
 from nbgrader.utils import determine_grade
 from rich.console import Console
 
+from mlsys.classroom.grade_class import Options, grade_class
+from mlsys.classroom.gradebook.feedback import Page, QuestionResult, render
+from mlsys.classroom.gradebook.markup import prose
+from mlsys.classroom.gradebook.nbgrader_plugin import outputs
+from mlsys.classroom.store.record import QuestionRecord
 from mlsys.course.release import release
 from mlsys.course.tree import CourseTree
-from mlsys.grading.class_grading import Options, grade_class
-from mlsys.grading.feedback import Page, QuestionResult, render
-from mlsys.grading.markup import prose
-from mlsys.grading.nbgrader_plugin import outputs
-from mlsys.grading.records import QuestionRecord
 from mlsys.grading.verdicts import TAUGHT, Verdict
 
 FLAGS = {"grade": True, "solution": False, "locked": True, "points": 8, "grade_id": "x", "schema_version": 3}

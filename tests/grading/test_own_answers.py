@@ -5,10 +5,10 @@ import pytest
 from adding_course import change_lab
 from rich.console import Console
 
+from mlsys.classroom.batch.reference_solution import LabFault
+from mlsys.classroom.grade_class import Options, grade_class
+from mlsys.classroom.store.run import Run, seed
 from mlsys.course.tree import CourseTree
-from mlsys.grading.class_grading import Options, grade_class
-from mlsys.grading.own_answers import LabFault
-from mlsys.grading.runs import Run, seed
 
 QUIET = Console(quiet=True)
 RIGHT = 'u + v, what="sum of ragged vectors"'

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from handing_in import DUE, ROSTER, folder, notebook, submitted, take, zipped
 
+from mlsys.classroom.intake import archive as handed_zip
+from mlsys.classroom.intake.files import HandedFile
+from mlsys.classroom.intake.layouts import place
+from mlsys.classroom.intake.reader import Refused
+from mlsys.classroom.students.roster import Roster
+from mlsys.classroom.students.roster_file import parse_roster
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError
-from mlsys.grading import handed_zip
-from mlsys.grading.handed_files import HandedFile
-from mlsys.grading.layouts import place
-from mlsys.grading.reader import Refused
-from mlsys.grading.roster import Roster
-from mlsys.grading.roster_file import parse_roster
 
 
 @pytest.fixture

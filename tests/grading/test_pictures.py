@@ -12,8 +12,8 @@ import nbformat
 import pytest
 from PIL import Image
 
-from mlsys.grading import pictures
-from mlsys.grading.reader import read_submission
+from mlsys.classroom.intake import pictures
+from mlsys.classroom.intake.reader import read_submission
 
 
 def encoded(kind: str = "PNG", size: tuple[int, int] = (3, 2)) -> str:

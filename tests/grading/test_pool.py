@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
+from mlsys.classroom.batch.pool import Judged, judge_all, time_limit_s
+from mlsys.classroom.store.record import QuestionRecord
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError
-from mlsys.grading.pool import Judged, judge_all, time_limit_s
-from mlsys.grading.records import QuestionRecord
 
 STUDENTS = ["ann", "bob", "cid", "dan", "eve"]
 
 
 def judged_by(monkeypatch, function):
-    monkeypatch.setattr("mlsys.grading.pool._judge_one", function)
+    monkeypatch.setattr("mlsys.classroom.batch.pool._judge_one", function)
     tree = CourseTree(Path("nowhere"))
     return {one.student: one for one in judge_all(tree, "lab", STUDENTS, workers=2, device="cpu", cpu_limit_s=1)}
 
@@ -50,7 +50,7 @@ def kill_the_worker_for_bob(student, only, root, *_):
 
 
 def test_a_worker_that_dies_costs_nobody_else_a_second_try(monkeypatch, tmp_path):
-    monkeypatch.setattr("mlsys.grading.pool._judge_one", kill_the_worker_for_bob)
+    monkeypatch.setattr("mlsys.classroom.batch.pool._judge_one", kill_the_worker_for_bob)
     found = list(judge_all(CourseTree(tmp_path), "lab", STUDENTS, workers=2, device="cpu", cpu_limit_s=1))
     assert sorted(one.student for one in found) == STUDENTS
     assert [one.student for one in found if one.refused] == ["bob"]
@@ -67,8 +67,8 @@ def judge_bob_for_ever(student, only, root, lab, device, cpu_limit_s, limit_s):
 
 
 def test_a_submission_whose_judging_takes_too_long_is_given_up_at_once(monkeypatch, tmp_path):
-    monkeypatch.setattr("mlsys.grading.pool._judge_one", judge_bob_for_ever)
-    monkeypatch.setattr("mlsys.grading.pool.time_limit_s", lambda *_: 2)
+    monkeypatch.setattr("mlsys.classroom.batch.pool._judge_one", judge_bob_for_ever)
+    monkeypatch.setattr("mlsys.classroom.batch.pool.time_limit_s", lambda *_: 2)
     found = list(judge_all(CourseTree(tmp_path), "lab", STUDENTS, workers=2, device="cpu", cpu_limit_s=1))
     assert {one.student: one.refused != "" for one in found} == {name: name == "bob" for name in STUDENTS}
     assert any("longer than 2 s" in one.refused for one in found)
@@ -91,7 +91,7 @@ def lose_bs_process(student, only, root, *_):
 
 
 def test_a_question_whose_process_is_lost_is_tried_once_more(monkeypatch, tmp_path):
-    monkeypatch.setattr("mlsys.grading.pool._judge_one", lose_bs_process)
+    monkeypatch.setattr("mlsys.classroom.batch.pool._judge_one", lose_bs_process)
     found = list(judge_all(CourseTree(tmp_path), "lab", ["ann", "bob", "cid"], workers=2, device="cpu", cpu_limit_s=1))
     verdicts = {one.student: [(q.question, q.verdict) for q in one.questions] for one in found}
     passed, crashed = ("b", "passed"), ("b", "crashed")

@@ -4,9 +4,9 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from mlsys.grading import submitted
-from mlsys.grading.reader import MAX_BYTES, Refused, read_submission
-from mlsys.grading.submitted import read_with_limits
+from mlsys.classroom.intake import submitted
+from mlsys.classroom.intake.reader import MAX_BYTES, Refused, read_submission
+from mlsys.classroom.intake.submitted import read_with_limits
 
 CELL = {"cell_type": "code", "source": "x = 1", "metadata": {}}
 

@@ -8,13 +8,13 @@ import pytest
 from adding_course import ANOTHER_PREDICTION, change_lab
 from rich.console import Console
 
+from mlsys.classroom.batch.pool import Judged, judge_all
+from mlsys.classroom.grade_class import Options, grade_class
+from mlsys.classroom.regrade import changes_of, changes_title, with_gpu_results
+from mlsys.classroom.report import to_csv
+from mlsys.classroom.store.record import QuestionRecord, Record
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError
-from mlsys.grading.class_grading import Options, grade_class
-from mlsys.grading.pool import Judged, judge_all
-from mlsys.grading.records import QuestionRecord, Record
-from mlsys.grading.regrade import changes_of, changes_title, with_gpu_results
-from mlsys.grading.report import to_csv
 
 QUIET = Console(quiet=True)
 WAS = QuestionRecord("b", "", "b-test", "wrong answer", 0.0, 3.0, "C is wrong")
@@ -108,7 +108,7 @@ def test_a_submission_on_which_the_worker_dies_is_refused_and_the_others_are_jud
 ) -> None:
     """The worker is killed from outside, as the system does when memory runs out."""
     tree = adding[1]
-    monkeypatch.setattr("mlsys.grading.pool._judge_one", die_on_crash)
+    monkeypatch.setattr("mlsys.classroom.batch.pool._judge_one", die_on_crash)
     found = {
         one.student: one
         for one in judge_all(tree, "adding", ["right", "crash"], workers=1, device="cpu", cpu_limit_s=5)

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from mlsys.grading.attempt_policy import Choice
-from mlsys.grading.attempts import Attempt, History
-from mlsys.grading.deadlines import Lateness
-from mlsys.grading.layouts import Ignored
-from mlsys.grading.progress import tracked
-from mlsys.grading.records import REFUSED, QuestionRecord, Record
-from mlsys.grading.report import arrivals, by_question, other_versions, reasons, safe, table, to_csv
-from mlsys.grading.submissions import Collected
+from mlsys.classroom.intake.collect import Collected
+from mlsys.classroom.intake.layouts import Ignored
+from mlsys.classroom.progress import tracked
+from mlsys.classroom.report import arrivals, by_question, other_versions, reasons, safe, table, to_csv
+from mlsys.classroom.store.record import REFUSED, QuestionRecord, Record
+from mlsys.classroom.students.attempt_policy import Choice
+from mlsys.classroom.students.deadlines import Lateness
+from mlsys.classroom.students.history import Attempt, History
 
 
 def record(student: str, *questions: QuestionRecord, refused: str = "", repairs: tuple[str, ...] = ()) -> Record:

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mlsys.classroom.students import roster as roster_module
+from mlsys.classroom.students.deadlines import BadTime, days_after, lateness, parse_time, plausible, time_zone
+from mlsys.classroom.students.identity import Person, find
+from mlsys.classroom.students.roster import BadRoster, Student
+from mlsys.classroom.students.roster_file import parse_roster, read_roster
 from mlsys.errors import UnknownName, UserError
-from mlsys.grading import roster as roster_module
-from mlsys.grading.deadlines import BadTime, days_after, lateness, parse_time, plausible, time_zone
-from mlsys.grading.identity import Person, find
-from mlsys.grading.roster import BadRoster, Student
-from mlsys.grading.roster_file import parse_roster, read_roster
 
 BERLIN = ZoneInfo("Europe/Berlin")
 

@@ -6,8 +6,15 @@ import pytest
 
 from mlsys.course.lab import Lab
 from mlsys.errors import UserError
-from mlsys.grading.runner import LIMITS, StudentCell, Submission, check_device, device_and_versions, grade_question
 from mlsys.grading.verdicts import Verdict
+from mlsys.judge.grade_question import (
+    LIMITS,
+    StudentCell,
+    Submission,
+    check_device,
+    device_and_versions,
+    grade_question,
+)
 
 NBGRADER = {"schema_version": 3, "task": False}
 FAST = dataclasses.replace(LIMITS, cpu_s=2, wall_s=4)

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from mlsys.classroom.store.record import Record
+from mlsys.classroom.store.run import Run, attempt_record, one_at_a_time, seed, terms
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError
-from mlsys.grading.records import Record
-from mlsys.grading.runs import Run, attempt_record, one_at_a_time, seed, terms
 
 
 @pytest.fixture

@@ -12,15 +12,15 @@ import pytest
 from adding_course import make_course_repository
 from rich.console import Console
 
+from mlsys.classroom.grade_class import Options, grade_class
+from mlsys.classroom.gradebook.scores import enter_scores
+from mlsys.classroom.intake.reader import Refused
+from mlsys.classroom.store.run import terms
 from mlsys.course.digest import digest
-from mlsys.course.nbgrader_steps import open_gradebook
+from mlsys.course.nbgrader import open_gradebook
 from mlsys.course.release import release
 from mlsys.course.sample_class import hand_in
 from mlsys.course.tree import CourseTree
-from mlsys.grading.class_grading import Options, grade_class
-from mlsys.grading.reader import Refused
-from mlsys.grading.runs import terms
-from mlsys.grading.scores import enter_scores
 
 SCORES = """
     SELECT submitted_assignment.student_id, base_cell.name, grade.auto_score, grade.manual_score,

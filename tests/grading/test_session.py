@@ -6,8 +6,8 @@ import pytest
 import torch
 from judging import COPY, LAUNCH, SETUP
 
-from mlsys.grading.session import FUNCTION, GuardedCall, StudentFailed, _raise
 from mlsys.grading.verdicts import NotAKernel, Suspicious
+from mlsys.judge.session import FUNCTION, GuardedCall, StudentFailed, _raise
 
 SAY = "import gc\nchannel = next(x for x in gc.get_objects() if type(x).__name__ == 'Channel')\n"
 

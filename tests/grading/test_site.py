@@ -5,8 +5,9 @@ import sys
 
 import pytest
 
+from mlsys.core.package import defined_as
 from mlsys.errors import InvalidValue
-from mlsys.grading.site import check_withheld, site, without_bodies
+from mlsys.judge.site import site, without_bodies
 
 WITHHELD = ("mlsys.hardware.Accelerator.ridge_point", "mlsys.ops", "mlsys.traffic.best_schedule")
 
@@ -24,10 +25,13 @@ def last_line(folder, code):
         ("from mlsys import ops; ops.matmul(m=2, n=2, k=2)", "mlsys.ops.matrix.matmul"),
         ("from mlsys.ops.matrix import _product; _product('', 1, 2, 2, 2, 'fp32')", "mlsys.ops.matrix._product"),
         ("from mlsys.formulas import batch_intensity; batch_intensity(1, 2)", "mlsys.ops.matrix.linear"),
-        ("from mlsys import traffic; traffic.best_schedule(8, 8, 8, memory_bytes=99)", "mlsys.traffic.best_schedule"),
+        (
+            "from mlsys import traffic; traffic.best_schedule(8, 8, 8, memory_bytes=99)",
+            "mlsys.traffic.matmul.best_schedule",
+        ),
         (
             "from mlsys import Hardware; Hardware.get('t4').ridge_point('fp32')",
-            "mlsys.hardware.Accelerator.ridge_point",
+            "mlsys.hardware.chips.Accelerator.ridge_point",
         ),
         ("from mlsys.ops import Op; Op('', '', '', '', 1, 1, 1).intensity", "mlsys.ops.op.Op.intensity"),
     ],
@@ -48,10 +52,10 @@ def test_what_is_not_withheld_works():
     [
         "mlsys.cli",
         "mlsys.course.lab",
-        "mlsys.grading.class_grading",
-        "mlsys.grading.judge",
-        "mlsys.grading.runs",
-        "mlsys.measure.book_suite",
+        "mlsys.classroom.grade_class",
+        "mlsys.judge.run_tests",
+        "mlsys.classroom.store.run",
+        "mlsys.bench.suite",
     ],
 )
 def test_what_only_instructors_use_is_not_in_the_copy(module):
@@ -121,15 +125,29 @@ def test_a_name_stands_for_all_that_is_in_it_and_nothing_else(names, stopped):
     [
         ("mlsys.traffic.best_shedule", "did you mean 'mlsys.traffic.best_schedule'"),
         ("mlsys.traffics", "did you mean 'mlsys.traffic'"),
-        ("mlsys.ops.matmul", "by the module that defines it"),
+        ("mlsys.ops.matmull", "did you mean 'mlsys.ops.matmul'"),
         ("numpy.matmul", "no module, class or function of the package"),
         ("", "no module, class or function of the package"),
     ],
 )
 def test_an_unknown_name_is_refused_with_the_nearest(name, says):
     with pytest.raises(InvalidValue, match=says):
-        check_withheld([name])
+        defined_as(name)
 
 
 def test_modules_classes_functions_and_methods_are_known():
-    check_withheld([*WITHHELD, "mlsys", "mlsys.roofline.Roofline", "mlsys.traffic._elements_moved"])
+    for name in (*WITHHELD, "mlsys", "mlsys.roofline.Roofline"):
+        assert defined_as(name)
+    assert defined_as("mlsys.traffic.matmul._elements_moved") == "mlsys.traffic.matmul._elements_moved"
+
+
+@pytest.mark.parametrize(
+    ("imported", "defined"),
+    [
+        ("mlsys.ops.matmul", "mlsys.ops.matrix.matmul"),
+        ("mlsys.Hardware", "mlsys.hardware.chips.Hardware"),
+        ("mlsys.hardware.Accelerator.ridge_point", "mlsys.hardware.chips.Accelerator.ridge_point"),
+    ],
+)
+def test_a_name_is_known_by_where_it_is_imported_from(imported, defined):
+    assert defined_as(imported) == defined

@@ -3,10 +3,11 @@ import time
 import pytest
 import torch
 
-from mlsys.grading import NeedsGpu, OutOfBounds, Speed, Suspicious, WrongAnswer, race, speed
-from mlsys.grading.race import Rates, run_race
-from mlsys.grading.speed import points_fraction
-from mlsys.grading.track import Reference, Track
+from mlsys.grading import NeedsGpu, OutOfBounds, Speed, Suspicious, WrongAnswer, speed
+from mlsys.grading.kernels import race
+from mlsys.grading.kernels.race import Rates, run_race
+from mlsys.grading.kernels.speed import points_fraction
+from mlsys.grading.kernels.track import Reference, Track
 from mlsys.measure.device import torch_sees_gpu
 from mlsys.measure.timing import Pair
 

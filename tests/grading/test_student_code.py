@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from mlsys.grading.student_code import (
+from mlsys.judge.student_cells import (
     defined_names,
     free_names,
     needed_statements,

@@ -4,7 +4,7 @@ import unicodedata
 
 import pytest
 
-from mlsys.grading.student_words import own_lines, printable
+from mlsys.judge.shared.untrusted_text import own_lines, printable
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import nbformat
 import pytest
 from adding_course import ADDING
 
+from mlsys.classroom.intake.canonical import submission_of, with_older_tests
 from mlsys.course.lab import Lab
-from mlsys.grading.submission import submission_of, with_older_tests
 
 
 def lab_with(changes: dict[str, str], tmp_path) -> Lab:

@@ -11,18 +11,19 @@ from handing_in import DUE, NOW, folder, notebook, submitted, take, zipped
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mlsys.classroom.intake import archive as handed_zip
+from mlsys.classroom.intake import files as handed_files
+from mlsys.classroom.intake.archive import BadArchive
+from mlsys.classroom.intake.collect import collect
+from mlsys.classroom.intake.files import HandedFile, safe_name
+from mlsys.classroom.intake.layouts import place
+from mlsys.classroom.intake.reader import MAX_BYTES, Refused
+from mlsys.classroom.students.attempt_policy import Choice, best, candidates
+from mlsys.classroom.students.history import Attempt, History
+from mlsys.classroom.students.roster import Roster, Student
+from mlsys.classroom.students.roster_file import parse_roster
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UnknownName, UserError
-from mlsys.grading import handed_files, handed_zip
-from mlsys.grading.attempt_policy import Choice, best, candidates
-from mlsys.grading.attempts import Attempt, History
-from mlsys.grading.handed_files import HandedFile, safe_name
-from mlsys.grading.handed_zip import BadArchive
-from mlsys.grading.layouts import place
-from mlsys.grading.reader import MAX_BYTES, Refused
-from mlsys.grading.roster import Roster, Student
-from mlsys.grading.roster_file import parse_roster
-from mlsys.grading.submissions import collect
 
 
 @pytest.fixture

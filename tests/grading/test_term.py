@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from mlsys.course.nbgrader_steps import open_gradebook
+from mlsys.classroom.store.record import Record
+from mlsys.course.nbgrader import open_gradebook
 from mlsys.course.tree import CourseTree
-from mlsys.grading.records import Record
 
 GRADEBOOK = (
     "Student,ID,SIS User ID,SIS Login ID,Section,Adding (4711),Essay (4712),Final Score\r\n"
@@ -28,7 +28,7 @@ GRADEBOOK = (
 
 
 def mlsys(root: Path, *words: str) -> str:
-    command = [sys.executable, "-m", "mlsys.cli", *words]
+    command = [sys.executable, "-m", "mlsys.cli.main", *words]
     env = {**os.environ, "COLUMNS": "250"}
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=900, env=env)
     assert done.returncode == 0, done.stderr

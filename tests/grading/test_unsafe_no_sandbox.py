@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from mlsys.classroom.store.record import Record
 from mlsys.course.tree import CourseTree
-from mlsys.grading.records import Record
 
 # A user namespace in which no other can be made, as on machines that forbid them.
 NO_NAMESPACES = ("bwrap", "--bind", "/", "/", "--dev-bind", "/dev", "/dev", "--proc", "/proc")
@@ -37,7 +37,7 @@ def test_grading_stops_without_a_sandbox_and_goes_on_only_when_told(
         command = [
             sys.executable,
             "-m",
-            "mlsys.cli",
+            "mlsys.cli.main",
             "grade",
             "adding",
             "--submissions",
@@ -97,7 +97,7 @@ def test_nothing_is_graded_where_the_sandbox_would_show_the_course(
         shutil.copytree(adding[1].root, places["tree"])
         places["in"].mkdir()
         shutil.copy(adding[2] / "right.ipynb", places["in"])
-        command = [sys.executable, "-m", "mlsys.cli", "grade", "adding", "--workers", "1", *words]
+        command = [sys.executable, "-m", "mlsys.cli.main", "grade", "adding", "--workers", "1", *words]
         command += ["--course", str(places["tree"]), "--submissions", str(places["in"])]
         done = subprocess.run(command, cwd=places["repository"], capture_output=True, text=True, timeout=600)
         assert not list((places["tree"] / "records").rglob("*.json"))

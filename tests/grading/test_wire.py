@@ -8,8 +8,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlsys.grading.slot.arena import Tampered
-from mlsys.grading.wire import MOST_ITEMS, NotSendable, decode, encode
+from mlsys.judge.sandbox.protocol.shared_buffer import Tampered
+from mlsys.judge.shared.values import MOST_ITEMS, NotSendable, decode, encode
 
 plain = st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.floats(allow_nan=False) | st.text(max_size=5)
 values = st.recursive(

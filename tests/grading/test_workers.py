@@ -12,16 +12,17 @@ import pytest
 from alive import alive, wait_for_end
 from judging import SETUP, program
 
-from mlsys.grading import runner, workers
-from mlsys.grading.judge import judge
-from mlsys.grading.site import site
-from mlsys.grading.slot.limits import Limits
-from mlsys.grading.slot.slot import Slot
-from mlsys.grading.slot.usage import descendants
+from mlsys.classroom.batch import workers
+from mlsys.judge import grade_question as runner
+from mlsys.judge.run_tests import judge
+from mlsys.judge.sandbox.host.sandbox import Slot
+from mlsys.judge.sandbox.inside.usage import descendants
+from mlsys.judge.sandbox.protocol.limits import Limits
+from mlsys.judge.site import site
 
 RUN = """
 import os, time
-from mlsys.grading.workers import worker
+from mlsys.classroom.batch.workers import worker
 
 if __name__ == "__main__":
     with worker(3) as one:
@@ -56,7 +57,7 @@ def test_a_worker_has_the_environment_of_its_own_start(monkeypatch):
         assert one.submit(_variable, "MLSYS_TEST_LATER").result() is None
 
 
-@pytest.mark.parametrize("module", ["torch", "mlsys.grading.questions"])
+@pytest.mark.parametrize("module", ["torch", "mlsys.classroom.batch.submission"])
 def test_what_judging_needs_is_imported_already(module):
     with workers.worker(0) as one:
         assert one.submit(_is_imported, module).result()

@@ -17,11 +17,11 @@ from PIL import Image
 from rich.console import Console
 from traitlets.config import Config
 
-from mlsys.course.nbgrader_steps import open_gradebook
+from mlsys.classroom.grade_class import Batch, Options, grade_class
+from mlsys.classroom.gradebook.quote_answers import quoted
+from mlsys.course.nbgrader import open_gradebook
 from mlsys.course.notebook import read_notebook
 from mlsys.course.tree import CourseTree
-from mlsys.grading.class_grading import Batch, Options, grade_class
-from mlsys.grading.written_answers import quoted
 
 TEXTS = [
     "<script>alert(1)</script>",

@@ -20,7 +20,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from triton.experimental.gluon._runtime import GluonASTSource
 
-from mlsys.grading.compiler_report import assemble
+from mlsys.grading.kernels.compiler_report import assemble
 
 
 def compile_job(module, job):

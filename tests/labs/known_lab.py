@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from mlsys.course.lab import Lab
-from mlsys.grading.runner import StudentCell, Submission, grade_question
+from mlsys.judge.grade_question import StudentCell, Submission, grade_question
 
 ROOT = Path(__file__).parents[2]
 HEAD = "import torch\nimport triton\nimport triton.language as tl\n"

@@ -5,11 +5,11 @@ from pathlib import Path
 
 from rich.console import Console
 
+from mlsys.classroom.grade_class import Options, grade_class
+from mlsys.classroom.store.record import QuestionRecord
 from mlsys.course.release import release
 from mlsys.course.sample_class import hand_in
 from mlsys.course.tree import CourseTree
-from mlsys.grading.class_grading import Options, grade_class
-from mlsys.grading.records import QuestionRecord
 
 ROOT = Path(__file__).parents[2]
 Key = tuple[str, str]

@@ -11,7 +11,7 @@ from known_lab import ROOT, KnownLab
 
 from mlsys.course.lab import PREDICT, SOLUTION, find_labs
 from mlsys.course.starter import starter
-from mlsys.grading.site import site
+from mlsys.judge.site import site
 
 LABS = find_labs(ROOT)
 QUESTIONS = [(name, question) for name in LABS for question in KnownLab(name).code_questions]
@@ -83,8 +83,8 @@ def tiled_bytes(m, n, k, tile_m, tile_n, itemsize):
     ("tiling", "a", "a tiled loop nest"): (
         "a-traffic",
         """
-from mlsys.loop_nest import matmul
-from mlsys.tiled_nest import tiled_accesses
+from mlsys.dataflow.loop_nest import matmul
+from mlsys.dataflow.tiles import tiled_accesses
 
 def untiled_bytes(m, n, k, itemsize):
     return (2 * m * n * k + m * n) * itemsize

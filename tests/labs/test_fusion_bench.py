@@ -3,7 +3,7 @@ import runpy
 from functools import partial
 from pathlib import Path
 
-from mlsys.measure.bench import lab_names
+from mlsys.bench.run import lab_names
 from mlsys.measure.ceilings import Ceilings
 from mlsys.measure.device import cpu_device
 from mlsys.measure.records import check_row

@@ -9,8 +9,8 @@ from known_lab import HEAD, KnownLab, compile_kernels
 
 from mlsys import Hardware
 from mlsys.grading import Draws
+from mlsys.grading.checks.tolerances import errors_and_tolerance
 from mlsys.grading.draws import SEED_VARIABLE
-from mlsys.grading.tolerances import errors_and_tolerance
 
 ROOFLINE = KnownLab("roofline")
 verdict, with_fault = ROOFLINE.verdict, ROOFLINE.with_fault

@@ -11,7 +11,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from mlsys.grading.compiler_report import assemble
+from mlsys.grading.kernels.compiler_report import assemble
 from mlsys.measure import triton_kernels
 
 FLOAT = {"out_ptr": "*fp32", "x_ptr": "*fp32", "sums_ptr": "*fp32", "scale": "fp32", "shift": "fp32"}

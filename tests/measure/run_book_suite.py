@@ -10,9 +10,9 @@ from pathlib import Path
 
 import torch
 
+from mlsys.bench.run import measure
+from mlsys.bench.suite import MEASUREMENTS, Setting, Sizes
 from mlsys.measure import timing
-from mlsys.measure.bench import measure
-from mlsys.measure.book_suite import MEASUREMENTS, Setting, Sizes
 from mlsys.measure.ceilings import Ceilings
 from mlsys.measure.device import Device
 from mlsys.units import ureg

@@ -4,13 +4,13 @@ import time
 
 import pytest
 
-from mlsys import cli
-from mlsys.measure import bench
-from mlsys.measure.bench_table import rows_table
+from mlsys.bench import run as bench
+from mlsys.bench.row import row
+from mlsys.bench.table import rows_table
+from mlsys.cli import main as cli
 from mlsys.measure.ceilings import Ceilings
 from mlsys.measure.device import Device, torch_sees_gpu
 from mlsys.measure.records import Row, load
-from mlsys.measure.rows import row
 from mlsys.units import ureg
 
 CEILINGS = Ceilings(Device("gpu", "NVIDIA T4"), ureg("300 GB/s"), {"fp32": ureg("8 TFLOP/s")})

@@ -69,7 +69,7 @@ def test_the_dense_layers_ceiling_is_the_lower_roof(suite):
 
 @pytest.fixture
 def setting():
-    from mlsys.measure.book_suite import Setting
+    from mlsys.bench.suite import Setting
     from mlsys.measure.ceilings import Ceilings
     from mlsys.units import ureg
 
@@ -98,7 +98,7 @@ def test_a_peer_must_agree_in_all_that_the_work_returns(setting, capsys):
 
 
 def test_pruning_keeps_the_two_largest_of_four():
-    from mlsys.measure.book_suite.matrix import prune_2_of_4
+    from mlsys.bench.suite.matrix import prune_2_of_4
 
     weight = torch.tensor([[1.0, -4.0, 3.0, 2.0, 0.5, -0.1, 0.2, 0.3]])
     assert prune_2_of_4(weight).tolist() == [[0.0, -4.0, 3.0, 0.0, 0.5, 0.0, 0.0, pytest.approx(0.3)]]

@@ -3,8 +3,8 @@ import os
 import pytest
 
 from mlsys.errors import UserError
-from mlsys.measure import gpu_users
-from mlsys.measure.gpu_users import GpuProcess, describe_others, parse_processes, refuse_shared_gpu
+from mlsys.measure import gpu_jobs as gpu_users
+from mlsys.measure.gpu_jobs import GpuProcess, describe_others, parse_processes, refuse_shared_gpu
 
 GIB = 2**30
 

@@ -10,12 +10,12 @@ import pytest
 from adding_course import make_course_repository
 from rich.console import Console
 
+from mlsys.classroom.grade_class import Batch, Options, grade_class
 from mlsys.course.lab import Lab
 from mlsys.course.notebook import read_notebook, write_notebook
 from mlsys.course.release import release
 from mlsys.course.sample_class import build
 from mlsys.course.tree import CourseTree
-from mlsys.grading.class_grading import Batch, Options, grade_class
 
 HERE = Path(__file__).parent
 QUIET = Console(quiet=True)

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 from redteam_samples import HERE, Attack, Graded, grade_attacks, read_attacks
 
-from mlsys.grading.records import WAITING
+from mlsys.classroom.store.record import WAITING
 
 ATTACKS = read_attacks("attacks")
 NAMES = [attack.name for attack in ATTACKS]

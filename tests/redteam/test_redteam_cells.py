@@ -11,12 +11,12 @@ from adding_course import change_lab, make_course_repository
 from nbformat import NotebookNode
 from rich.console import Console
 
+from mlsys.classroom.grade_class import Batch, Options, grade_class
 from mlsys.course.lab import Lab
 from mlsys.course.notebook import read_notebook, write_notebook
 from mlsys.course.release import release
 from mlsys.course.sample_class import build
 from mlsys.course.tree import CourseTree
-from mlsys.grading.class_grading import Batch, Options, grade_class
 
 QUIET = Console(quiet=True)
 pytestmark = pytest.mark.timeout(3600)  # a class is graded before the first test

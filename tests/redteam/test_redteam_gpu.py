@@ -11,7 +11,7 @@ from on_gpu import GRADING_CONFIG, needs_gpu, write_record
 from redteam_record import RESULTS, digest_of_list
 from redteam_samples import Attack, Graded, grade_attacks, read_attacks
 
-from mlsys.grading.records import WAITING
+from mlsys.classroom.store.record import WAITING
 
 ATTACKS = read_attacks("gpu")
 KINDS = ("attack", "twin")

@@ -13,16 +13,16 @@ from adding_course import make_course_repository
 from nbconvert.filters import markdown2html
 from rich.console import Console
 
+from mlsys.classroom.grade_class import Batch, Options, grade_class
+from mlsys.classroom.report import reasons, table, to_csv
 from mlsys.course.lab import Lab
-from mlsys.course.nbgrader_steps import export_gradebook, open_gradebook
+from mlsys.course.nbgrader import export_gradebook, open_gradebook
 from mlsys.course.notebook import read_notebook
 from mlsys.course.release import release
 from mlsys.course.sample_class import build
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError
-from mlsys.grading.class_grading import Batch, Options, grade_class
-from mlsys.grading.error_picture import ErrorPicture
-from mlsys.grading.report import reasons, table, to_csv
+from mlsys.grading.error_map import ErrorPicture
 
 QUIET = Console(quiet=True)
 pytestmark = pytest.mark.timeout(3600)  # a class is graded before the first test

@@ -2,12 +2,12 @@
 
 import pytest
 
-from mlsys.grading.judge import judge
-from mlsys.grading.session import Program
-from mlsys.grading.site import site
-from mlsys.grading.slot.limits import MIB, Limits
-from mlsys.grading.slot.slot import Slot
 from mlsys.grading.verdicts import Verdict
+from mlsys.judge.run_tests import judge
+from mlsys.judge.sandbox.host.sandbox import Slot
+from mlsys.judge.sandbox.protocol.limits import MIB, Limits
+from mlsys.judge.session import Program
+from mlsys.judge.site import site
 
 LIMIT_BYTES = 640 * MIB
 SETUP = "import os, time\nimport torch\nfrom mlsys import grading"

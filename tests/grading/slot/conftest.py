@@ -5,7 +5,7 @@ import pytest
 from sending import STUDENT, work_honestly
 
 import mlsys
-from mlsys.grading.slot import Limits, Slot
+from mlsys.judge.sandbox.host import Limits, Slot
 
 HERE = Path(__file__).parent
 MIB = 2**20

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sending import STUDENT, fail, run
 
-from mlsys.grading.slot import QuestionOver
+from mlsys.judge.sandbox.host import QuestionOver
 
 MIB = 2**20
 IGNORE_SIGNALS = """

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from mlsys.grading.slot import sandbox
-from mlsys.grading.slot.probe import can_be_seen, look_around
-from mlsys.grading.slot.shown import exposed
-from mlsys.sandbox_check import check_sandbox
+from mlsys.judge.sandbox.check import check_sandbox
+from mlsys.judge.sandbox.host import bubblewrap as sandbox
+from mlsys.judge.sandbox.host.shown_files import exposed
+from mlsys.judge.sandbox.inside.probe import can_be_seen, look_around
 
 
 def test_the_sandbox_holds_here():
@@ -46,7 +46,7 @@ def test_a_home_full_of_other_things_is_not_shown_as_python(monkeypatch, tmp_pat
 
 def test_the_check_needs_no_torch():
     code = "import sys; sys.modules['torch'] = sys.modules['triton'] = None\n"
-    code += "from mlsys.sandbox_check import check_sandbox\n"
+    code += "from mlsys.judge.sandbox.check import check_sandbox\n"
     done = subprocess.run([sys.executable, "-c", code + "print(check_sandbox())"], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "\n"), done.stderr
 
@@ -80,7 +80,7 @@ def test_the_repository_around_this_virtual_environment_is_not_seen():
 MOUNTED = """
 import subprocess, sys
 from pathlib import Path
-from mlsys.grading.slot.shown import exposed
+from mlsys.judge.sandbox.host.shown_files import exposed
 course, folder = map(Path, sys.argv[1:])
 subprocess.run(["mount", "--bind", course, folder], check=True)
 print(exposed([course / "submitted"]))

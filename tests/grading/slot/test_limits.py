@@ -8,8 +8,8 @@ import sys
 import pytest
 from sending import STUDENT, fail, run
 
-from mlsys.grading.slot import Limits, QuestionOver, Slot
-from mlsys.grading.slot.cgroup import MemoryCgroup
+from mlsys.judge.sandbox.host import Limits, QuestionOver, Slot
+from mlsys.judge.sandbox.host.cgroup import MemoryCgroup
 
 MIB = 2**20
 

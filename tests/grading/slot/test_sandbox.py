@@ -6,7 +6,8 @@ import subprocess
 import pytest
 from sending import STUDENT, fail, run
 
-from mlsys.grading.slot import Slot, sandbox
+from mlsys.judge.sandbox.host import Slot
+from mlsys.judge.sandbox.host import bubblewrap as sandbox
 
 ALLOWED_ENVIRONMENT = {
     "PATH", "LANG", "LC_CTYPE", "USER", "HOME", "TMPDIR", "PWD", "TRITON_CACHE_DIR", "TRITON_INTERPRET",
@@ -41,7 +42,7 @@ def test_no_socket_can_be_made(question):
 @pytest.mark.parametrize("path", ["/etc/passwd", "/etc/hostname", "/home", "/tmp", "/var", "/sys", "/run", "/boot"])
 def test_the_machine_is_hidden(question, path):
     """Folders on the way to Python may show, and in them nothing else."""
-    code = "from pathlib import Path; from mlsys.grading.slot.probe import strangers; "
+    code = "from pathlib import Path; from mlsys.judge.sandbox.inside.probe import strangers; "
     assert run(question, f"{code}result = [str(found) for found in strangers(Path({path!r}))]") == []
 
 

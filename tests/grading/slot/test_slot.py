@@ -13,8 +13,9 @@ import pytest
 from alive import wait_for_end
 from sending import STUDENT, fail, run, work_honestly
 
-from mlsys.grading.slot import Limits, QuestionOver, SandboxError, Slot, sandbox
-from mlsys.grading.slot.usage import descendants
+from mlsys.judge.sandbox.host import Limits, QuestionOver, SandboxError, Slot
+from mlsys.judge.sandbox.host import bubblewrap as sandbox
+from mlsys.judge.sandbox.inside.usage import descendants
 
 FORKS = """
 held = []
@@ -107,7 +108,7 @@ def test_a_killed_judge_leaves_no_process(site, tmp_path):
     script = f"""
         import sys, time
         from pathlib import Path
-        from mlsys.grading.slot import Slot
+        from mlsys.judge.sandbox.host import Slot
         slot = Slot(Path({str(site)!r}), preload=(), index=4)
         slot.start()
         question = slot.open({STUDENT!r})
@@ -237,7 +238,7 @@ def test_an_ordinary_user_needs_no_root(site, tmp_path):
         import os
         from pathlib import Path
         assert os.getresuid() == (65533,) * 3
-        from mlsys.grading.slot import Slot
+        from mlsys.judge.sandbox.host import Slot
         with Slot(Path("/site"), preload=()) as slot, slot.open({STUDENT!r}) as question:
             print(question.request({{"source": "result = [os.getuid(), os.path.exists('/own')]"}}).header)
             status = question.request({{"source": "result = open('/proc/self/status').read()"}}).header["result"]

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sending import STUDENT, run
 
-from mlsys.grading.slot import Limits, Tampered
-from mlsys.grading.slot.arena import DTYPES, Arena
-from mlsys.grading.slot.transport import nesting, parse_json, read_message, write_message
+from mlsys.judge.sandbox.host import Limits, Tampered
+from mlsys.judge.sandbox.protocol.shared_buffer import DTYPES, Arena
+from mlsys.judge.sandbox.protocol.transport import nesting, parse_json, read_message, write_message
 
 SMALL = Limits(arena_bytes=2**16)
 

@@ -10,7 +10,7 @@ from alive import alive
 from conftest import make_site
 from sending import STUDENT, run
 
-from mlsys.grading.slot import Limits, QuestionOver, Slot
+from mlsys.judge.sandbox.host import Limits, QuestionOver, Slot
 
 DAEMON = """if os.fork() == 0:
   os.setsid()

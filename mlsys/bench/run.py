@@ -1,0 +1,202 @@
+"""`mlsys bench`: measure the labs' kernels and the chapters' suite on this GPU, and write the record they draw from.
+
+A lab that has something to measure brings `labs/<lab>/bench.py` with `rows(names, ceilings) -> list[Row]`; `names` are
+the names that the lab's own setup and solutions define.
+"""
+
+import argparse
+import datetime
+import runpy
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.metadata import distributions, version
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from mlsys.bench.row import row
+from mlsys.bench.table import ceilings_table, rows_table
+from mlsys.errors import UserError
+from mlsys.measure.ceilings import Ceilings, measure_ceilings
+from mlsys.measure.device import Device, detect_device
+from mlsys.measure.gpu_jobs import refuse_shared_gpu
+from mlsys.measure.records import (
+    RESULTS_FOLDER,
+    SUITES,
+    BrokenRecord,
+    Record,
+    Row,
+    check_row,
+    parse,
+    refuse_lost_suites,
+    save,
+    slug,
+)
+
+__all__ = ["add_arguments", "row", "run"]
+
+RECORDED_PACKAGES = ("mlsys", "torch", "triton", "liger-kernel")
+Measurement = Callable[[Ceilings], Iterable[Row]]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What to measure, where to write, or what to take in."""
+    parser.add_argument("--suite", choices=[*SUITES, "all"], default="all", help="labs, chapters, or both (default)")
+    parser.add_argument("--out", type=Path, default=RESULTS_FOLDER, help="folder for the record")
+    parser.add_argument("--commit", default="", help="commit that is measured; by default the one checked out")
+    parser.add_argument("--import", dest="record", type=Path, help="check a record made on another machine and keep it")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure here, or take in a record; the exit status is 1 if something could not be measured."""
+    if args.record:
+        record = read_record(args.record)
+        print(f"{record.label}\n{len(record.rows)} measurements: {save(record, args.out)}")
+        return 0
+    root = Path.cwd()
+    commit = args.commit or commit_of(root)
+    device = detect_device()
+    if device.kind != "gpu":
+        raise UserError("no CUDA GPU here: run `mlsys bench` where there is one, then `mlsys bench --import FILE` here")
+    measurements = measurements_of(root, args.suite)
+    suites = set(SUITES) if args.suite == "all" else {args.suite}
+    refuse_lost_suites(args.out / f"{slug(device.name)}.json", suites)
+    refuse_shared_gpu()
+    print(f"measuring the ceilings of {device.name} ...", flush=True)
+    ceilings = measure_ceilings(device)
+    print(ceilings_table(ceilings), flush=True)
+    found = measure(measurements, ceilings)
+    record = record_of(device, commit, found.rows)
+    print(f"\n{rows_table(record.rows)}\n\n{record.label}")
+    for reason in found.left_out:
+        print(f"left out: {reason}")
+    whole = suites <= {row.suite for row in record.rows}
+    path = save(record, args.out if whole else args.out / "incomplete")  # an older record keeps what failed here
+    print(f"{len(record.rows)} measurements: {path}")
+    return 1 if found.left_out else 0
+
+
+@dataclass
+class Findings:
+    """The rows of a run, and what could not be measured, with the reason."""
+
+    rows: list[Row] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+
+    def add(self, row: Row, measurement: str) -> None:
+        """Keep a row, or name what cannot be right about it."""
+        try:
+            check_row(row, measurement)
+        except BrokenRecord as error:
+            self.left_out.append(str(error))
+        else:
+            self.rows.append(row)
+
+
+def measurements_of(root: Path, suite: str) -> dict[str, Measurement]:
+    """The measurements of a suite, or of all, by name.
+
+    Raises:
+        UserError: if no lab under `root` has a benchmark although the labs shall be measured.
+    """
+    found: dict[str, Measurement] = {}
+    if suite in ("lab", "all"):
+        found |= {f"labs/{path.parent.name}": partial(lab_rows, path) for path in sorted(root.glob("labs/*/bench.py"))}
+        if not found:
+            raise UserError(f"no labs/*/bench.py under {root}: run `mlsys bench` at the top of the course's repository")
+    if suite in ("book", "all"):
+        from mlsys.bench.suite import MEASUREMENTS
+
+        found |= {name: partial(chapter_rows, name) for name in MEASUREMENTS}
+    return found
+
+
+def measure(measurements: dict[str, Measurement], ceilings: Ceilings) -> Findings:
+    """Run every measurement; one that fails ends alone, keeps the rows before, and is named with its reason."""
+    found = Findings()
+    for name, rows in measurements.items():
+        print(f"measuring {name} ...", flush=True)
+        try:
+            for measured in rows(ceilings):
+                found.add(measured, name)
+        except Exception as error:
+            # The other measurements shall not be lost with this one; the run ends with this reason and status 1.
+            traceback.print_exc(file=sys.stdout)
+            found.left_out.append(f"{name}: {type(error).__name__}: {error}")
+    return found
+
+
+def record_of(device: Device, commit: str, rows: Iterable[Row]) -> Record:
+    """The record of a run that ends now, with the versions and settings it ran with."""
+    import torch
+
+    installed = [package for package in RECORDED_PACKAGES if list(distributions(name=package))]
+    multiply = torch.backends.cuda.matmul
+    return Record(
+        device=device.name,
+        driver=device.driver,
+        versions={package: version(package) for package in installed} | {"cuda": device.cuda},
+        commit=commit,
+        measured_on=datetime.datetime.now(datetime.UTC).date().isoformat(),
+        rows=tuple(rows),
+        flags={
+            "allow_tf32": str(multiply.allow_tf32),
+            "allow_fp16_reduced_precision_reduction": str(multiply.allow_fp16_reduced_precision_reduction),
+            "allow_bf16_reduced_precision_reduction": str(multiply.allow_bf16_reduced_precision_reduction),
+        },
+    )
+
+
+def read_record(path: Path) -> Record:
+    """A record made on another machine.
+
+    Raises:
+        UserError: if it cannot be read or is not a record.
+    """
+    try:
+        return parse(path.read_text(encoding="utf-8"), str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"cannot read {path}: {error}") from error
+
+
+def chapter_rows(name: str, ceilings: Ceilings) -> Iterator[Row]:
+    """What one measurement of the chapters' suite finds."""
+    from mlsys.bench.suite import MEASUREMENTS, Setting
+
+    return MEASUREMENTS[name](Setting(ceilings))
+
+
+def lab_rows(path: Path, ceilings: Ceilings) -> Iterable[Row]:
+    """What the benchmark file of a lab measures."""
+    rows: Callable[[dict[str, Any], Ceilings], Iterable[Row]] = runpy.run_path(str(path))["rows"]
+    return rows(lab_names(path.with_name("lab.py")), ceilings)
+
+
+def lab_names(path: Path) -> dict[str, Any]:
+    """The names that a lab's setup and solution cells define, run in order."""
+    from mlsys.course.lab import ANSWERS, SETUP, Lab
+    from mlsys.judge.shared.run_cells import run_cell
+
+    module = ModuleType(path.parent.name)
+    for cell in Lab.load(path).cells:
+        if cell.kind == "code" and cell.role in (SETUP, *ANSWERS):
+            run_cell(cell.source, f"{path.parent.name}/{cell.id}", module.__dict__)
+    return module.__dict__
+
+
+def commit_of(root: Path) -> str:
+    """The commit that is checked out, with "-dirty" after it where files differ from it.
+
+    Raises:
+        UserError: in a copy without git, for a record says what was measured.
+    """
+    done = subprocess.run(
+        ["git", "describe", "--always", "--exclude=*", "--dirty"], cwd=root, capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        raise UserError(f"{root} is not a git checkout: say with --commit which commit is measured")
+    return done.stdout.strip()

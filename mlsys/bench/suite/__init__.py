@@ -1,0 +1,39 @@
+"""The suite "book": what the chapters show as measured, on the GPU at hand.
+
+| name | variants | shape |
+|---|---|---|
+| copy bandwidth | read, copy, add, fill | bytes moved |
+| working set | copy | bytes of source and target |
+| stride | stride 1 to 32 | elements read, stride |
+| host link | pinned and pageable, to device and to host | bytes moved |
+| vector add | torch | elements |
+| matmul by dtype | vendor library | m, n, k |
+| 2:4 sparse matmul | the library that torch chose | m, n, k |
+| dense layer by batch | vendor library | batch, inputs, outputs |
+| softmax, layernorm | torch | rows, columns |
+| embedding | torch | bags, rows per bag, elements of a row |
+| launch latency | back to back, graph, launch and wait, empty Triton kernel | elements |
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from mlsys.bench.suite import launch, matrix, memory, rowwise
+from mlsys.bench.suite.setting import Setting, Sizes
+from mlsys.measure.records import Row
+
+__all__ = ["MEASUREMENTS", "Setting", "Sizes"]
+
+MEASUREMENTS: Mapping[str, Callable[[Setting], Iterator[Row]]] = {
+    "copy bandwidth": memory.copy_bandwidth,
+    "working set": memory.working_set,
+    "stride": memory.stride,
+    "host link": memory.host_link,
+    "vector add": memory.vector_add,
+    "matmul by dtype": matrix.matmul_by_dtype,
+    "2:4 sparse matmul": matrix.sparse_matmul,
+    "dense layer by batch": matrix.dense_layer_by_batch,
+    "softmax": rowwise.softmax,
+    "layernorm": rowwise.layernorm,
+    "embedding": rowwise.embedding,
+    "launch latency": launch.launch_latency,
+}

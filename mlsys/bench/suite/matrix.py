@@ -1,0 +1,78 @@
+"""Matrix products: by number format, with 2:4 sparse weights, and as a layer of growing batch."""
+
+from collections.abc import Iterator
+
+import torch
+
+from mlsys import ops
+from mlsys.bench.suite.setting import Setting
+from mlsys.grading.checks.assertions import assert_close
+from mlsys.measure.gpu_ceilings import PRECISIONS, precisions_of, product
+from mlsys.measure.records import Row
+from mlsys.measure.timing import rotate
+
+LIBRARY = "vendor library"
+
+
+def matmul_by_dtype(setting: Setting) -> Iterator[Row]:
+    """Square products through the vendor's library in every format that the device multiplies."""
+    for precision in precisions_of(setting.ceilings.device):
+        ceiling = setting.ceilings.matmul[precision].m_as("TFLOP/s")
+        for side in setting.sizes.matmul:
+            call = product(precision, side, side, side, setting.device)
+            how = {"call": call, "work": 2 * side**3 / 1e12, "ceiling": ceiling, "rate_unit": "TFLOP/s"}
+            yield setting.row("matmul by dtype", LIBRARY, (side,) * 3, precision, graph=True, **how)
+
+
+def sparse_matmul(setting: Setting) -> Iterator[Row]:
+    """Products with 2:4 sparse weights beside the same dense ones.
+
+    The rate counts the FLOPs of the weights that are kept, half of a dense product's, so that the dense ceiling holds;
+    the speed-up is the ratio to the peer "dense". Needs sparse tensor cores: Ampere (8.0) or later.
+    """
+    if (setting.ceilings.device.capability or (0, 0)) < (8, 0):
+        return
+    dtype = setting.half
+    ceiling = setting.ceilings.matmul[dtype].m_as("TFLOP/s")
+    for side in setting.sizes.sparse_matmul:
+        x, dense = (setting.randn(side, side, dtype=PRECISIONS[dtype]) for _ in range(2))
+        dense = prune_2_of_4(dense)
+        sparse = torch.sparse.to_sparse_semi_structured(dense)
+        library = type(sparse).__name__.removeprefix("SparseSemiStructuredTensor")
+        assert_close(sparse @ x, dense @ x, what=f"2:4 sparse product through {library}")
+        how = {
+            "call": lambda sparse=sparse, x=x: sparse @ x,
+            "peers": {"dense": lambda dense=dense, x=x: dense @ x},
+            "work": side**3 / 1e12,
+            "ceiling": ceiling,
+            "rate_unit": "TFLOP/s",
+        }
+        yield setting.row("2:4 sparse matmul", library, (side,) * 3, dtype, **how)
+
+
+def prune_2_of_4(weight: torch.Tensor) -> torch.Tensor:
+    """`weight` with the two smaller magnitudes of every four along a row set to zero."""
+    groups = weight.reshape(-1, 4)
+    smallest = groups.abs().topk(2, dim=1, largest=False).indices
+    return groups.scatter(1, smallest, 0).view_as(weight)
+
+
+def dense_layer_by_batch(setting: Setting) -> Iterator[Row]:
+    """A dense layer in fp16 whose weights come from memory each time, from batch 1 on.
+
+    The ceiling is the measured roofline's: the lower of the matrix rate and read bandwidth times intensity.
+    """
+    side = setting.sizes.dense_side
+    sets = max(2, 4 * setting.ceilings.device.cache_bytes // (2 * side * side))
+    weights = [(setting.randn(side, side, dtype=torch.float16),) for _ in range(sets)]
+    for batch in setting.sizes.batches:
+        layer = ops.linear(batch=batch, d_in=side, d_out=side, dtype="fp16")
+        roofs = (setting.ceilings.matmul["fp16"], setting.ceilings.bandwidth("read") * layer.intensity)
+        x = setting.randn(batch, side, dtype=torch.float16)
+        how = {
+            "call": rotate(lambda weight, x=x: torch.nn.functional.linear(x, weight), weights),
+            "work": layer.flops.m_as("TFLOP"),
+            "ceiling": min(roof.m_as("TFLOP/s") for roof in roofs),
+            "rate_unit": "TFLOP/s",
+        }
+        yield setting.row("dense layer by batch", LIBRARY, (batch, side, side), "fp16", graph=True, **how)

@@ -1,0 +1,53 @@
+"""Softmax, layernorm and embedding: work of little arithmetic, which moving bytes limits."""
+
+from collections.abc import Iterator
+from functools import partial
+
+import torch
+from torch.nn import functional
+
+from mlsys import ops
+from mlsys.bench.suite.setting import Setting, compiled, liger
+from mlsys.measure.gpu_ceilings import PRECISIONS
+from mlsys.measure.records import Row
+
+EPSILON = 1e-5
+
+
+def softmax(setting: Setting) -> Iterator[Row]:
+    """Softmax of every row: one read and one write of the tensor, if a row is kept on the chip."""
+    rows, dtype = setting.sizes.rows, setting.half
+    for columns in setting.sizes.columns:
+        x = setting.randn(rows, columns, dtype=PRECISIONS[dtype])
+        call = partial(torch.softmax, x, -1)
+        others = compiled(lambda x: torch.softmax(x, -1), x) | liger("LigerSoftmaxFunction", x)
+        moved = ops.softmax(rows=rows, cols=columns, dtype=dtype).bytes.m_as("byte")
+        how = {"call": call, "peers": setting.peers(call, others), "moved": moved, "mix": "copy"}
+        yield setting.bandwidth_row("softmax", "torch", (rows, columns), dtype, **how)
+
+
+def layernorm(setting: Setting) -> Iterator[Row]:
+    """Layernorm with scale and shift: one read and one write of the tensor."""
+    rows, dtype = setting.sizes.rows, setting.half
+    for columns in setting.sizes.columns:
+        x = setting.randn(rows, columns, dtype=PRECISIONS[dtype])
+        scale, shift = (setting.randn(columns, dtype=PRECISIONS[dtype]) for _ in range(2))
+        call = partial(functional.layer_norm, x, (columns,), scale, shift, EPSILON)
+        others = compiled(functional.layer_norm, x, (columns,), scale, shift, EPSILON)
+        others |= liger("LigerLayerNormFunction", x, scale, shift, EPSILON)
+        moved = ops.layernorm(rows=rows, cols=columns, dtype=dtype).bytes.m_as("byte")
+        how = {"call": call, "peers": setting.peers(call, others), "moved": moved, "mix": "copy"}
+        yield setting.bandwidth_row("layernorm", "torch", (rows, columns), dtype, **how)
+
+
+def embedding(setting: Setting) -> Iterator[Row]:
+    """Sums of randomly gathered table rows, from rows shorter than a memory transaction to long ones."""
+    bags, bag_size = setting.sizes.bags, setting.sizes.bag_size
+    for dim in setting.sizes.row_elements:
+        op = ops.embedding_bag(bags=bags, bag_size=bag_size, dim=dim, dtype="fp32")
+        table = setting.randn(setting.sizes.table_bytes // (4 * dim), dim)
+        picked = torch.randint(table.shape[0], (bags, bag_size), device=setting.device)
+        call = partial(functional.embedding_bag, picked, table, mode="sum")
+        others = {"gather, then sum": lambda picked=picked, table=table: functional.embedding(picked, table).sum(1)}
+        how = {"call": call, "peers": setting.peers(call, others), "moved": op.bytes.m_as("byte"), "mix": "read"}
+        yield setting.bandwidth_row("embedding", "torch", (bags, bag_size, dim), "fp32", **how)

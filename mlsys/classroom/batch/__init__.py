@@ -1,0 +1,1 @@
+"""Judge many submissions side by side, and choose the attempt that counts."""

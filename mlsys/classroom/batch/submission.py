@@ -1,0 +1,81 @@
+"""All questions of one submission: the verdict of each, as it goes into the record."""
+
+import time
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+
+from nbformat import NotebookNode
+
+from mlsys.classroom.intake.canonical import released_lab, submission_of, with_older_tests
+from mlsys.classroom.intake.normalise import grade_id
+from mlsys.classroom.store.record import QuestionRecord
+from mlsys.classroom.store.run import Terms
+from mlsys.course.lab import Question
+from mlsys.course.starter import starter
+from mlsys.course.tree import CourseTree
+from mlsys.grading.verdicts import Verdict
+from mlsys.judge.grade_question import LIMITS, grade_question
+
+
+def judge_questions(
+    tree: CourseTree,
+    name: str,
+    notebook: NotebookNode,
+    device: str,
+    cpu_limit_s: int,
+    terms: Terms,
+    *,
+    only: Collection[str] = (),
+    tries: int = 2,
+) -> tuple[QuestionRecord, ...]:
+    """Run every question of a canonical notebook.
+
+    A question gets the newest tests, unless its interface has changed since the version that the notebook is of.
+
+    Args:
+        tree: the course.
+        name: the lab.
+        notebook: the canonical notebook of a submission.
+        device: "cpu", "gpu" or "auto".
+        cpu_limit_s: seconds of computing that one question may use.
+        terms: the run whose draws it meets, and whether it is sandboxed.
+        only: names of the questions to run; all of them when empty.
+        tries: how often a question may be run whose process is lost.
+    """
+    current = released_lab(tree, name)
+    version = notebook.metadata["mlsys"]["submitted_version"]
+    older = current if version == current.version else released_lab(tree, name, version)
+    changed = with_older_tests(current, older) if older is not current else []
+    cells = {grade_id(cell): cell for cell in notebook.cells if grade_id(cell)}
+    # Waiting is limited in proportion.
+    wall_s = cpu_limit_s * LIMITS.wall_s / LIMITS.cpu_s
+    limits = replace(LIMITS, cpu_s=cpu_limit_s, wall_s=wall_s, sandboxed=terms.sandboxed)
+
+    def judged(question: Question) -> QuestionRecord:
+        started = time.monotonic()
+        lab = older if question.name in changed else current
+        if question.written:
+            texts = (one.graded.source for one in (*current.questions, *older.questions) if one.name == question.name)
+            verdict = _written_verdict(cells[question.graded.id], texts)
+        else:
+            asked, submission = lab.question(question.name), submission_of(notebook, lab)
+            for _ in range(tries):
+                verdict = grade_question(submission, asked, device, seed=terms.seed, limits=limits)
+                if not verdict.lost:
+                    break
+        return QuestionRecord.of(
+            verdict,
+            question=question.name,
+            title=question.title,
+            grade_id=question.graded.id,
+            max_points=question.points,
+            seconds=time.monotonic() - started,
+        )
+
+    return tuple(judged(question) for question in current.questions if not only or question.name in only)
+
+
+def _written_verdict(cell: NotebookNode, texts: Iterable[str]) -> Verdict:
+    if cell.source.strip() in (starter(text).strip() for text in texts):
+        return Verdict("not implemented", message="No answer was written.")
+    return Verdict("needs review")

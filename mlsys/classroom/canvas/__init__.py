@@ -1,0 +1,1 @@
+"""Scores in the gradebook file that Canvas exports and imports."""

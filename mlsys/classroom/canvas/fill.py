@@ -1,0 +1,151 @@
+"""Scores into a Canvas gradebook: who gets which cell, and everybody for whom that is not so with the reason."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from mlsys.classroom.canvas.csv_file import Table
+from mlsys.classroom.canvas.gradebook import NOT_OURS, TEST_STUDENT, Assignment, Gradebook
+from mlsys.classroom.store.record import Record
+from mlsys.classroom.students.identity import find
+from mlsys.classroom.students.roster import Student
+from mlsys.errors import InvalidValue
+
+FILLED, BLANK, KEPT, NO_SCORE, NO_ROW = "filled", "left blank", "kept", "no submission", "not in the gradebook"
+
+
+class PointsDiffer(InvalidValue):
+    """The lab's points are not those of the assignment."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """What a student has in a lab; `points` is None while there is no score, and `reason` says why."""
+
+    student: str
+    points: float | None
+    most: float
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Note:
+    """What became of one student: a kind such as `FILLED`, who, and what there is to say."""
+
+    kind: str
+    who: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Filled:
+    """A filled gradebook with a note on every student of either side."""
+
+    table: Table
+    notes: tuple[Note, ...]
+
+    def of(self, kind: str) -> list[Note]:
+        """The notes of one kind."""
+        return [note for note in self.notes if note.kind == kind]
+
+
+def score_of(record: Record) -> Score:
+    """The score in a record; none as long as points wait for a GPU or a person, or when it was refused."""
+    most = sum(question.max_points for question in record.questions)
+    if record.refused:
+        return Score(record.student, None, most, f"refused: {record.refused}")
+    waiting = {question.verdict: question.question for question in record.questions if question.waiting}
+    if waiting:
+        points = sum(question.waiting for question in record.questions)
+        return Score(record.student, None, most, f"{points:g} points wait ({', '.join(waiting)})")
+    return Score(record.student, sum(question.points for question in record.questions), most)
+
+
+def fill(
+    gradebook: Gradebook,
+    assignment: Assignment,
+    scores: Iterable[Score],
+    students: Mapping[str, Student],
+    *,
+    scale: bool = False,
+) -> Filled:
+    """Write the scores into the column of `assignment`.
+
+    A cell with EX or N/A, and that of a student without submission, stays as it is. A student with a submission and no
+    score yet gets an empty cell, never 0 and never the score of an earlier attempt.
+
+    Args:
+        gradebook: as Canvas exported it.
+        assignment: the column.
+        scores: of the students who handed in.
+        students: the roster's students by id; whoever is missing there is known by the course's id alone.
+        scale: write a score out of the lab's points as one out of the points possible.
+
+    Raises:
+        PointsDiffer: the lab's points are not the points possible, and `scale` is not set.
+    """
+    by_student = {score.student: score for score in scores}
+    known = {**{student: Student(student, student) for student in by_student}, **students}
+    rows, notes = _rows_of(gradebook, list(known.values()))
+    table = gradebook.table
+    for student, row in rows.items():
+        who, old = _who(gradebook, row), table.rows[row][assignment.index].strip()
+        score = by_student.get(student)
+        if score is None:
+            notes.append(Note(NO_SCORE, f"{student} ({who})", f"its cell stays {old!r}"))
+        elif old.upper() in NOT_OURS:
+            notes.append(Note(KEPT, f"{student} ({who})", f"Canvas says {old}"))
+        elif score.points is None:
+            table = table.with_cell(row, assignment.index, "") if old else table
+            was = f"; it was {old}" if old else ""
+            notes.append(Note(BLANK, f"{student} ({who})", f"{score.reason}{was}"))
+        else:
+            new = _number(_scaled(score, assignment, scale))
+            table = table.with_cell(row, assignment.index, new)
+            notes.append(Note(FILLED, f"{student} ({who})", f"{old} -> {new}" if old not in ("", new) else new))
+    for student, score in by_student.items():
+        if student not in rows:
+            text = score.reason if score.points is None else f"has {_number(score.points)} of {_number(score.most)}"
+            notes.append(Note(NO_ROW, student, text))
+    return Filled(table, tuple(notes))
+
+
+def _rows_of(gradebook: Gradebook, students: Sequence[Student]) -> tuple[dict[str, int], list[Note]]:
+    """The row of each student who has exactly one, and a note on every other row."""
+    claims: dict[str, list[int]] = {}
+    notes = []
+    for row in gradebook.student_rows:
+        match = find(gradebook.person(row), students)
+        if match.student is not None:
+            claims.setdefault(match.student.id, []).append(row)
+        elif gradebook.person(row).name != TEST_STUDENT:
+            notes.append(Note(NO_SCORE, _who(gradebook, row), match.reason))
+    for student, claimed in claims.items():
+        if len(claimed) > 1:
+            lines = " and ".join(str(gradebook.table.rows[row].line) for row in claimed)
+            text = f"lines {lines} both fit {student}: give the roster their canvas ids"
+            notes += [Note(NO_SCORE, _who(gradebook, row), text) for row in claimed]
+    return {student: claimed[0] for student, claimed in claims.items() if len(claimed) == 1}, notes
+
+
+def _who(gradebook: Gradebook, row: int) -> str:
+    return f"{gradebook.person(row).name}, line {gradebook.table.rows[row].line}"
+
+
+def _scaled(score: Score, assignment: Assignment, scale: bool) -> float:
+    assert score.points is not None
+    if assignment.points is None or math.isclose(assignment.points, score.most):
+        return score.points
+    if not scale:
+        raise PointsDiffer(
+            f"{score.student} has {_number(score.points)} of {_number(score.most)} points, the column "
+            f"{assignment.header!r} has {_number(assignment.points)} points possible: change them in Canvas, or add "
+            "--scale to write the same part of them"
+        )
+    return score.points * assignment.points / score.most if score.most else 0.0
+
+
+def _number(value: float) -> str:
+    if not math.isfinite(value) or value < 0:
+        raise InvalidValue(f"{value} is no score: grade the lab again")
+    return f"{value:.4f}".rstrip("0").rstrip(".")

@@ -1,0 +1,1 @@
+"""What is made of a judgement: the entry in nbgrader's gradebook, the record, the feedback page."""

@@ -1,0 +1,210 @@
+"""The page that a student gets back: verdicts, points, what they mean, what was mended; no hidden test.
+
+The page stands on its own: it loads nothing from anywhere, and everything of the student's is escaped or cleaned. It is
+made in the helper process, and decides nothing: a text that cannot be set, or not in time, is shown as it stands.
+"""
+
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+from nbformat import NotebookNode
+
+from mlsys.classroom.gradebook.quote_answers import is_students, written, written_as
+from mlsys.classroom.intake.normalise import ADDED, is_answer
+from mlsys.classroom.limited import limited
+from mlsys.classroom.store.record import QuestionRecord
+from mlsys.course.starter import without_hidden_tests
+from mlsys.grading.error_map import ErrorPicture
+
+_log = logging.getLogger(__name__)
+
+PAGE_S = 5.0
+"""Seconds that one page may take, all of its parts together; it takes a tenth of one."""
+
+_CODE_SPAN = re.compile(r"`([^`\n]+)`")
+
+
+@dataclass(frozen=True)
+class QuestionResult:
+    """One question on the page: how it came out, and HTML of the answers, the visible tests and a person's comment."""
+
+    record: QuestionRecord
+    picture: ErrorPicture | None = None
+    answers: Sequence[str] = ()
+    tests: str = ""
+    comment: str = ""
+
+
+@dataclass(frozen=True)
+class Page:
+    """All that a feedback page says; `plain` tells that texts stand there as they were written."""
+
+    title: str
+    student: str
+    questions: Sequence[QuestionResult] = ()
+    repairs: Sequence[str] = ()
+    refused: str = ""
+    penalty: float = 0.0
+    added: Sequence[str] = field(default_factory=tuple)
+    sandboxed: bool = True
+    plain: bool = False
+
+    @property
+    def points(self) -> float:
+        """Points so far, after a penalty for handing in late."""
+        return max(0.0, sum(question.record.points for question in self.questions) - self.penalty)
+
+    @property
+    def max_points(self) -> float:
+        """The most points that the lab gives."""
+        return sum(question.record.max_points for question in self.questions)
+
+    @property
+    def waiting(self) -> float:
+        """Points that wait for a GPU or for a person."""
+        return sum(question.record.waiting for question in self.questions)
+
+
+def feedback_page(notebook: NotebookNode, about: Mapping[str, Any]) -> str:
+    """The page for an autograded notebook with the gradebook's scores; `about` are nbgrader's resources.
+
+    If it cannot be made in time, it shows the student's texts without markup or colours; if even that fails, verdicts
+    and points alone.
+    """
+    wanted = {name: about.get(name) for name in ("assignment", "student", "late_penalty")}
+    for plain in (False, True):
+        try:
+            return limited(_page, notebook, wanted, plain, time_s=PAGE_S)
+        except Exception as error:  # a score never depends on its page
+            _log.warning("the feedback page of %s is simpler than usual: %s", wanted["student"], type(error).__name__)
+    records = [_record(cell) for cell in notebook.cells if _is_graded(cell)]
+    title, penalty = title_of(notebook, str(wanted["assignment"])), float(wanted["late_penalty"] or 0)
+    return _bare(title, str(wanted["student"]), records, penalty)
+
+
+def refusal_page(title: str, student: str, reason: str) -> str:
+    """The page of a submission that was not graded."""
+    try:
+        return limited(render, Page(title, student, refused=reason), time_s=PAGE_S)
+    except Exception as error:
+        _log.warning("the feedback page of %s is simpler than usual: %s", student, type(error).__name__)
+        return _bare(title, student, (), refused=reason)
+
+
+def title_of(notebook: NotebookNode, name: str) -> str:
+    """The lab's title: the first heading of the course's own cells, or else the lab's name."""
+    headings = (
+        cell.source.splitlines()[0].removeprefix("# ")
+        for cell in notebook.cells
+        if cell.cell_type == "markdown" and cell.source.startswith("# ") and not is_students(cell)
+    )
+    return next(headings, name)
+
+
+def _page(notebook: NotebookNode, about: Mapping[str, Any], plain: bool) -> str:
+    return render(page_of(notebook, about, plain=plain))
+
+
+def page_of(notebook: NotebookNode, about: Mapping[str, Any], *, plain: bool = False) -> Page:
+    """What the page says, its texts as HTML, or as plain text if `plain`; called in the helper process only."""
+    return Page(
+        title=title_of(notebook, about["assignment"]),
+        student=about["student"],
+        questions=[_result(cell, notebook.cells, plain) for cell in notebook.cells if _is_graded(cell)],
+        repairs=notebook.metadata["mlsys"]["repairs"],
+        penalty=float(about.get("late_penalty") or 0),
+        sandboxed=notebook.metadata["mlsys"].get("sandboxed", True),
+        added=[_shown(cell, plain) for cell in notebook.cells if cell.metadata.get("mlsys", {}).get("role") == ADDED],
+        plain=plain,
+    )
+
+
+def _is_graded(cell: NotebookNode) -> bool:
+    return bool(cell.metadata.get("nbgrader", {}).get("grade"))
+
+
+def _record(graded: NotebookNode) -> QuestionRecord:
+    about = graded.metadata["mlsys"]
+    record = QuestionRecord(**about["record"])
+    return record.marked(float(graded.metadata["nbgrader"]["score"])) if about.get("marked") else record
+
+
+def _result(graded: NotebookNode, cells: list[NotebookNode], plain: bool) -> QuestionResult:
+    from mlsys.classroom.gradebook import markup
+
+    record = _record(graded)
+    question = graded.metadata["mlsys"]["question"]
+    members = [cell for cell in cells if cell.metadata.get("mlsys", {}).get("question") == question]
+    answers = [cell for cell in members if is_answer(cell)]
+    prose, code = (markup.plain, markup.plain) if plain else (markup.prose, markup.code)
+    return QuestionResult(
+        record=record,
+        picture=ErrorPicture.read(record.picture) if record.picture else None,
+        answers=[_shown(cell, plain) for cell in answers],
+        tests=code(without_hidden_tests(graded.source)) if graded.cell_type == "code" else "",
+        comment="".join(prose(comment) for cell in answers if (comment := cell.metadata["mlsys"].get("comment"))),
+    )
+
+
+def _shown(cell: NotebookNode, plain: bool) -> str:
+    """HTML of a cell of the student's."""
+    from mlsys.classroom.gradebook import markup
+
+    text, kind = written(cell), "raw" if plain else written_as(cell)
+    if kind == "code":
+        return markup.code(text)
+    return (markup.prose if kind == "markdown" else markup.plain)(text, cell.get("attachments"))
+
+
+def _bare(title: str, student: str, records: Sequence[QuestionRecord], penalty: float = 0.0, refused: str = "") -> str:
+    """A page that nothing can keep from being written: verdicts and points, without any text that a student wrote."""
+    points = max(0.0, sum(record.points for record in records) - penalty)
+    lines = (
+        [f"Not graded: {refused}."] if refused else [f"{points:g} of {sum(r.max_points for r in records):g} points."]
+    )
+    lines += [f"{one.title or one.question}: {one.verdict}, {one.points:g} / {one.max_points:g}" for one in records]
+    body = "\n".join(f"<p>{escape(line)}</p>" for line in lines)
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8">'
+        f"<title>{escape(title)}: {escape(student)}</title></head>\n"
+        f"<body>\n<h1>{escape(title)}</h1>\n<p>Feedback for {escape(student)}</p>\n{body}\n</body>\n</html>\n"
+    )
+
+
+def render(page: Page) -> str:
+    """The page as HTML."""
+    template, style = _template_and_style()
+    return template.render(page=page, style=style) + "\n"
+
+
+@cache
+def _template_and_style() -> tuple[jinja2.Template, str]:
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    environment.filters["code_spans"] = _code_spans
+    environment.filters["heading"] = _heading
+    folder = files("mlsys.classroom.gradebook").joinpath("templates")
+    template = environment.from_string(folder.joinpath("feedback.html.j2").read_text(encoding="utf-8"))
+    return template, folder.joinpath("feedback.css").read_text(encoding="utf-8")
+
+
+def _code_spans(text: str) -> Markup:
+    """Plain text as HTML, with code where it stands between backticks; everything is escaped, whoever wrote it."""
+    return Markup(_CODE_SPAN.sub(r"<code>\1</code>", escape(text)))
+
+
+def _heading(record: QuestionRecord) -> Markup:
+    """The letter and title of a question, as in "a. Count the bytes"; other names only repeat the title."""
+    if not record.title:
+        return _code_spans(record.question)
+    letter = record.question.partition("-")[0]
+    return _code_spans(f"{letter}. {record.title}" if len(letter) == 1 else record.title)

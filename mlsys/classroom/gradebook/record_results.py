@@ -1,0 +1,167 @@
+"""Entering what was judged: gradebook, record and feedback page of one submission, safe against a kill."""
+
+import errno
+import logging
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from sqlalchemy.exc import DBAPIError, OperationalError
+
+from mlsys.classroom.batch.pool import Judged
+from mlsys.classroom.gradebook.feedback import refusal_page
+from mlsys.classroom.gradebook.scores import enter_scores
+from mlsys.classroom.intake.reader import Refused
+from mlsys.classroom.store.record import REFUSED, QuestionRecord, Record
+from mlsys.classroom.store.run import terms
+from mlsys.classroom.students.history import write_atomically
+from mlsys.course.lab import Lab
+from mlsys.course.nbgrader import NbgraderFailed, enter_refusal
+from mlsys.course.tree import CourseTree
+from mlsys.errors import UserError
+
+INTERRUPTED = "its grading was interrupted: run `mlsys grade` again"
+
+_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO)
+_SQLITE = (
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_PERM,
+)
+"""Errors by which SQLite says that the course's folder, not a submission, is at fault."""
+_IN_LOGS = (
+    "disk is full",
+    "disk i/o error",
+    "no space left",
+    "quota exceeded",
+    "file too large",
+    "permission denied",
+    "read-only",
+    "readonly",
+    "unable to open database",
+    "database is locked",
+)
+"""The same in nbgrader's log, which keeps no codes; it is read for a release only, and holds no student's text."""
+
+
+def enter(tree: CourseTree, lab: Lab, judged: Judged, state: str) -> None:
+    """Enter one judged submission.
+
+    The record comes last. Until then one stands there that says that grading was interrupted, and keeps the run's
+    secret, so that the next run draws the same.
+
+    Args:
+        tree: the course.
+        lab: the lab.
+        judged: what was found.
+        state: what the record is recognised by; empty if it is to be graded again next time.
+
+    Raises:
+        UserError: the course's folder cannot be written, or its disk is full.
+    """
+    student = judged.student
+    path = tree.record(lab.name, student)
+    if old := Record.read(path):
+        replace(old, state="", questions=(), refused=INTERRUPTED).write(path)
+    if judged.refused:
+        _refuse(tree, lab, judged, judged.refused, state)
+        return
+    under = terms(tree, lab.name, student, judged.submission)
+    try:
+        record = enter_scores(tree, lab.name, student, judged.submission, judged.questions, under)
+    except Refused as reason:
+        _refuse(tree, lab, judged, str(reason), state="")
+        return
+    except (OSError, OperationalError):
+        raise  # the course's folder is at fault: see `disk_faults`
+    except Exception as error:
+        if fault := fault_of_machine(error):
+            raise UserError(_cure(tree, fault)) from error
+        # Without a state it is tried again next time: the fault may not be the student's.
+        _refuse(tree, lab, judged, f"its scores could not be entered ({type(error).__name__}: {error})", state="")
+        return
+    replace(record, state=state).write(path)
+
+
+def _refuse(tree: CourseTree, lab: Lab, judged: Judged, reason: str, state: str) -> None:
+    student = judged.student
+    enter_refusal(tree, lab.name, student, reason)
+    shutil.rmtree(tree.autograded(lab.name, student).parent, ignore_errors=True)
+    write_atomically(tree.feedback(lab.name, student), refusal_page(lab.title, student, reason).encode())
+    record = Record(
+        student=student,
+        lab=lab.name,
+        version=lab.version,
+        graded_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        state=state,
+        submission=judged.submission,
+        refused=reason,
+        questions=tuple(
+            QuestionRecord(question.name, question.title, question.graded.id, REFUSED, 0.0, question.points, reason)
+            for question in lab.questions
+        ),
+    )
+    record.write(tree.record(lab.name, student))
+
+
+@contextmanager
+def disk_faults(tree: CourseTree) -> Iterator[None]:
+    """Turn what a full disk or a closed folder raises into one message.
+
+    Raises:
+        UserError: one of them was met.
+    """
+    log = logging.getLogger("tornado.application")
+    log.addFilter(_says_more_than_the_error)
+    try:
+        yield
+    except UserError as error:
+        # A release that nbgrader could not make.
+        if isinstance(error.__cause__, NbgraderFailed) and (fault := _fault_in_log(error.__cause__.log)):
+            raise UserError(_cure(tree, fault)) from error
+        raise
+    except (OperationalError, OSError) as error:
+        if fault := fault_of_machine(error):
+            raise UserError(_cure(tree, fault)) from error
+        raise
+    finally:
+        log.removeFilter(_says_more_than_the_error)
+
+
+def _says_more_than_the_error(record: logging.LogRecord) -> bool:
+    """Leave out what nbgrader logs of a database error, with its traceback, before it raises it."""
+    return not record.getMessage().startswith("Rolling back session")
+
+
+def fault_of_machine(error: BaseException) -> str:
+    """What the system or SQLite says if the course's folder is at fault, or nothing; found by code, never by words."""
+    one: BaseException | None = error
+    while one is not None:
+        if isinstance(one, OSError) and one.errno in _ERRNOS:
+            return f"{one.filename}: {one.strerror}" if one.filename else str(one.strerror)
+        cause = one.orig if isinstance(one, DBAPIError) else one
+        # The lowest byte is the kind of error, the others say more of it.
+        if isinstance(cause, sqlite3.Error) and getattr(cause, "sqlite_errorcode", 0) & 0xFF in _SQLITE:
+            return str(cause)
+        one = one.__cause__ or one.__context__
+    return ""
+
+
+def _fault_in_log(text: str) -> str:
+    """The last line of nbgrader's log that blames the course's folder, or nothing."""
+    lines = [line.strip() for line in text.splitlines() if any(sign in line.lower() for sign in _IN_LOGS)]
+    return lines[-1] if lines else ""
+
+
+def _cure(tree: CourseTree, fault: str) -> str:
+    return (
+        f"{tree.root} cannot be written ({fault}): make room on its disk, mend its permissions, or close whatever "
+        "else uses its gradebook; then run the same command again. What is graded is kept."
+    )

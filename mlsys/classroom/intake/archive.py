@@ -1,0 +1,209 @@
+"""The files of a zip, with everything refused that no honest submission needs.
+
+Nothing is unpacked to disk: names are only compared, contents only read, each up to the size that a notebook may have.
+"""
+
+import os
+import stat
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+
+from mlsys.classroom.intake.files import (
+    BAD_NAME,
+    LINK,
+    MAX_DEPTH,
+    MAX_FILES,
+    NOTHING,
+    TOO_DEEP,
+    HandedFile,
+    check_size,
+    files_in,
+    safe_name,
+    utc_time,
+)
+from mlsys.classroom.intake.reader import MAX_BYTES, Refused
+from mlsys.errors import InvalidValue, UserError
+
+MAX_TOTAL_BYTES = 4_000_000_000
+"""What the notebooks of one zip may come to: a thousand of 4 MB."""
+MAX_RATIO = 100
+RATIO_COUNTS_FROM_BYTES = 5_000_000
+"""A notebook this big that was packed by more than `MAX_RATIO` holds one thing repeated."""
+ENTRY_BYTES = 246
+"""What a file takes in a zip's directory: 46 bytes, and up to 200 for its name and extra fields."""
+_EXTENDED_TIME = 0x5455
+"""The extra field with a time in UTC: Info-ZIP's `extrafld.txt`."""
+DAMAGED = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    OSError,
+    EOFError,
+    ValueError,  # and UnicodeDecodeError
+    RuntimeError,  # and NotImplementedError
+    ArithmeticError,
+    LookupError,
+    MemoryError,
+)
+"""What `zipfile` raises on bytes that are no zip, or one of a kind that it does not read."""
+
+
+class BadArchive(InvalidValue):
+    """A zip that is not read at all; the message says why and what to do."""
+
+
+@contextmanager
+def open_source(source: Path, lab: str = "") -> Iterator[list[HandedFile]]:
+    """The files of a folder or a zip, in order of their names; an empty folder stands there as `name/`.
+
+    Args:
+        source: the folder or zip.
+        lab: the lab, whose folder is looked at before others that one student has.
+
+    Raises:
+        UserError: it is neither, or beyond the limits.
+    """
+    if source.is_dir():
+        yield sorted(files_in(source, lab), key=lambda file: file.name)
+    elif source.is_file() and _is_zip(source):
+        with opened(source) as archive:
+            yield sorted(members(source, archive), key=lambda file: file.name)
+    else:
+        what = "is no zip and no folder" if source.exists() else "does not exist"
+        raise UserError(f"{source} {what}: name a folder of <student>.ipynb, an nbgrader tree, or the LMS's zip")
+
+
+def check_total(source: Path, sizes: Iterable[int]) -> None:
+    """Refuse a zip whose notebooks are too big together.
+
+    Raises:
+        BadArchive: they are.
+    """
+    if source.is_file() and sum(sizes) > MAX_TOTAL_BYTES:
+        limit = f"{MAX_TOTAL_BYTES / 1e9:g} GB"
+        raise BadArchive(f"{source} holds notebooks of more than {limit}: grade it in several parts")
+
+
+def _is_zip(path: Path) -> bool:
+    try:
+        return zipfile.is_zipfile(path)
+    except DAMAGED as error:
+        raise BadArchive(f"{path} is damaged ({_said(error)}): download it again") from error
+
+
+def opened(path: Path) -> zipfile.ZipFile:
+    """The zip at `path`.
+
+    Raises:
+        BadArchive: it is damaged, or lists more files than the limit.
+    """
+    try:
+        count = _count(path)
+        if count > MAX_FILES:
+            raise BadArchive(f"{path} holds {count} files, the limit is {MAX_FILES}: download the submissions again")
+        return zipfile.ZipFile(path)
+    except BadArchive:
+        raise
+    except DAMAGED as error:
+        raise BadArchive(f"{path} is damaged ({_said(error)}): download it again") from error
+
+
+def _said(error: Exception) -> str:
+    # A damaged name or number in the message may be long, and may hold what a terminal obeys.
+    return ascii(str(error) or type(error).__name__)[1:-1][:100]
+
+
+def _count(path: Path) -> int:
+    """About the number of entries, if they are too many, from the size of the zip's directory, before it is read."""
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - 66_000))
+        tail = file.read()
+    end = tail.rfind(b"PK\x05\x06")
+    (length,) = struct.unpack("<L", tail[end + 12 : end + 16])
+    large = tail.rfind(b"PK\x06\x06")
+    if large >= 0:
+        (length,) = struct.unpack("<Q", tail[large + 40 : large + 48])
+    return int(length) // ENTRY_BYTES if length > MAX_FILES * ENTRY_BYTES else 0
+
+
+def members(path: Path, archive: zipfile.ZipFile) -> Iterator[HandedFile]:
+    """The files of an open zip; those that no honest submission needs are refused.
+
+    Raises:
+        BadArchive: too many files, or entries that overlap.
+    """
+    entries = archive.infolist()
+    if len(entries) > MAX_FILES:
+        raise BadArchive(f"{path} holds {len(entries)} files, the limit is {MAX_FILES}: download the submissions again")
+    if sum(member.compress_size for member in entries) > path.stat().st_size:
+        raise BadArchive(f"{path} holds files that overlap, as no honest zip does: download the submissions again")
+    # Some programs begin every name with the folder itself.
+    names = [member.filename.removeprefix("./") for member in entries]
+    folders = {parent for name in names if not _too_deep(name) for parent in _folders(name)}
+    for member, name in zip(entries, names, strict=True):
+        if member.orig_filename == "./":
+            continue
+        if not safe_name(member.orig_filename.removeprefix("./")):
+            yield HandedFile(ascii(member.orig_filename)[1:-1], refused=BAD_NAME)
+        elif _too_deep(name):
+            yield HandedFile(name, refused=TOO_DEEP)
+        elif not name.endswith("/"):
+            reason = _fault(member)
+            # What is refused is not read, and so counts for nothing.
+            size = 0 if reason else member.file_size
+            yield HandedFile(name, _time(member), reason, size, partial(_extract, archive, member))
+        elif name not in folders:
+            yield HandedFile(name, refused=NOTHING)
+
+
+def _too_deep(name: str) -> bool:
+    return name.rstrip("/").count("/") > MAX_DEPTH
+
+
+def _folders(name: str) -> list[str]:
+    """The folders that hold a file or a folder, each with a slash at its end."""
+    return [name[: index + 1] for index, letter in enumerate(name[:-1]) if letter == "/"]
+
+
+def _fault(member: zipfile.ZipInfo) -> str:
+    kind = member.external_attr >> 16
+    if stat.S_IFMT(kind) not in (0, stat.S_IFREG):
+        return LINK
+    if member.flag_bits & 1:
+        return "it is encrypted: hand it in without a password"
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        return "it is packed in a way that is not read here: use a plain zip"
+    try:
+        check_size(member.file_size)
+    except Refused as reason:
+        return str(reason)
+    if member.file_size > max(RATIO_COUNTS_FROM_BYTES, MAX_RATIO * member.compress_size):
+        return f"it unpacks to more than {MAX_RATIO} times its size: clear the notebook's outputs and hand it in again"
+    return ""
+
+
+def _extract(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+    try:
+        with archive.open(member) as file:
+            # No more comes than the size that was checked, and a size that is a lie breaks the check sum.
+            return file.read(MAX_BYTES)
+    except DAMAGED as error:
+        raise Refused(f"it is damaged inside the zip ({_said(error)}): hand it in again") from error
+
+
+def _time(member: zipfile.ZipInfo) -> datetime | None:
+    """The time of a member in UTC; the zip's usual field has no time zone and says nothing."""
+    extra = member.extra
+    while len(extra) >= 4:
+        kind, size = struct.unpack("<HH", extra[:4])
+        if kind == _EXTENDED_TIME and size >= 5 and len(extra) >= 9 and extra[4] & 1:
+            return utc_time(struct.unpack("<l", extra[5:9])[0])
+        extra = extra[4 + size :]
+    return None

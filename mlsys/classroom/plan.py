@@ -1,0 +1,109 @@
+"""What a grading run has to do: which submissions are open, and whether their code can be shut in."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mlsys.classroom.intake.canonical import released_lab
+from mlsys.classroom.intake.collect import Collected
+from mlsys.classroom.store.record import Record
+from mlsys.course.digest import digest, package_digest
+from mlsys.course.lab import Lab
+from mlsys.course.nbgrader import configured_device
+from mlsys.course.tree import CourseTree
+from mlsys.judge import grade_question as runner
+from mlsys.judge.sandbox.check import check_sandbox
+from mlsys.judge.sandbox.host.bubblewrap import SandboxError
+from mlsys.judge.site import site
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a run has to do: the state that each open submission will have, what was known of it, and where it runs.
+
+    `attempt_state` is what all of them share: package, tests, device, sandbox.
+    """
+
+    lab: Lab
+    states: dict[str, str]
+    old: dict[str, Record | None]
+    device: str
+    sandboxed: bool
+    attempt_state: str
+
+
+def open_work(
+    tree: CourseTree,
+    name: str,
+    students: list[str],
+    collected: Collected,
+    unsafe_no_sandbox: bool,
+    private: Sequence[Path] = (),
+) -> Work:
+    """Find out what is open: new, changed, graded without the sandbox, or waiting for a GPU that is here now.
+
+    Args:
+        tree: the course; students must not read it.
+        name: the lab.
+        students: who handed in.
+        collected: what they handed in.
+        unsafe_no_sandbox: go on without the sandbox where it cannot run.
+        private: what else students must not read.
+
+    Raises:
+        SandboxError: student code cannot be shut in on this machine, and `unsafe_no_sandbox` is not set; or the sandbox
+            would show the tree or something private.
+    """
+    versions = sorted((tree.root / "versions" / name).glob("*.ipynb"))
+    course = digest(package_digest(), tree.secret(), *(path.read_bytes() for path in versions))
+    states = {student: _state(course, collected, student) for student in students}
+    old = {student: Record.read(tree.record(name, student)) for student in students}
+    device = configured_device(tree)
+    waits = any(record.waits_for_gpu for record in old.values() if record)
+    gpu_is_here = waits and runner.check_device(device) == "gpu"
+
+    def is_done(student: str) -> bool:
+        record = old[student]
+        if record is None or record.state != states[student] or not tree.feedback(name, student).is_file():
+            return False
+        return not (gpu_is_here and record.waits_for_gpu)
+
+    def was_sandboxed(student: str) -> bool:
+        record = old[student]
+        return record is None or record.sandboxed
+
+    doubtful = [student for student in students if not is_done(student) or not was_sandboxed(student)]
+    # Before the first submission: neither a missing package nor a missing sandbox is a student's fault.
+    to_judge = [student for student in doubtful if student not in collected.refused]
+    kind = runner.check_device(device) if to_judge else ""
+    sandboxed = not to_judge or _sandbox_holds(unsafe_no_sandbox, (tree.root, *private))
+    open_ones = [student for student in doubtful if sandboxed or not is_done(student)]
+    open_states = {student: states[student] for student in open_ones}
+    attempt_state = digest(course, kind, str(sandboxed))
+    return Work(released_lab(tree, name), open_states, old, device, sandboxed, attempt_state)
+
+
+def _state(course: str, collected: Collected, student: str) -> str:
+    attempts = [choice.attempt.digest if choice.attempt else "" for choice in collected.choices[student]]
+    return digest(course, collected.refused.get(student, ""), *attempts)
+
+
+def _sandbox_holds(unsafe_no_sandbox: bool, private: Sequence[Path]) -> bool:
+    """Whether student code can be shut in on this machine.
+
+    Raises:
+        SandboxError: it cannot, and nobody has said to go on without; or it could see what is private.
+    """
+    found = check_sandbox(site(), private)
+    if not found:
+        return True
+    fault = check_sandbox(site())
+    if not fault:
+        raise SandboxError(f"{found}\nNothing was graded. `mlsys doctor` looks again")
+    if not unsafe_no_sandbox:
+        raise SandboxError(
+            f"the sandbox cannot run here, and without it students' code could read and change what you can: {fault}\n"
+            "Nothing was graded. Mend it (`mlsys doctor` looks again), grade on another machine, or, where nothing is "
+            "at stake, add --unsafe-no-sandbox"
+        )
+    return False

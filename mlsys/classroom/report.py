@@ -1,0 +1,176 @@
+"""What `mlsys grade` shows and writes: students by question, questions summed up, and one CSV row for each of both."""
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from statistics import median
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+from rich.text import Text
+
+from mlsys.classroom.canvas.csv_file import guarded
+from mlsys.classroom.intake.collect import Collected
+from mlsys.classroom.intake.layouts import Ignored
+from mlsys.classroom.store.record import MARKED, REFUSED, WAITING, QuestionRecord, Record
+from mlsys.classroom.students.history import write_atomically
+
+COLUMNS = ("student", "question", "verdict", "points", "max_points", "waiting", "sandboxed", "message")
+NO_SANDBOX = "graded without the sandbox"
+_COLORS = {"passed": "green", MARKED: "green", "slow": "yellow", "not implemented": "yellow"} | dict.fromkeys(
+    WAITING, "cyan"
+)
+
+
+def table(title: str, records: Iterable[Record]) -> Table:
+    """A table with a row per student: verdict and points of each question, the sum, and the points that wait."""
+    records = list(records)
+    # Without borders and with little padding a lab of many questions stays narrow.
+    result = Table(title=title, header_style="bold", title_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    result.show_edge = result.pad_edge = False
+    result.add_column("student", no_wrap=True)
+    for question in records[0].questions if records else ():
+        result.add_column(f"{question.question} ({question.max_points:g})")
+    result.add_column("points", justify="right", no_wrap=True)
+    result.add_column("wait", justify="right", no_wrap=True)
+    for record in records:
+        points = record.points
+        waiting = sum(question.waiting for question in record.questions)
+        cells = (_cell(question) for question in record.questions)
+        result.add_row(Text(record.student), *cells, f"{points:g}", f"{waiting:g}" if waiting else "")
+    return result
+
+
+def reasons(records: Iterable[Record]) -> Table:
+    """A list of the students with something to say about: the refusal, what went wrong, what was mended."""
+    result = Table.grid(padding=(0, 2))
+    result.add_column(no_wrap=True)
+    result.add_column()
+    for record in records:
+        if text := why(record):
+            result.add_row(Text(record.student, style="bold"), Text(text))
+    return result
+
+
+def _cell(question: QuestionRecord) -> Text:
+    points = "" if question.waiting or not question.points else f" {question.points:g}"
+    return Text(f"{question.verdict}{points}", style=_COLORS.get(question.verdict, "red"))
+
+
+def why(record: Record) -> str:
+    """What keeps a student from full points, in a line per question: nothing where the verdict alone says it."""
+    if record.refused:
+        return f"refused: {safe(record.refused)}"
+    silent = ("passed", MARKED, "not implemented", *WAITING)
+    by_reason: dict[str, list[str]] = {}
+    for question in record.questions:
+        if question.verdict not in silent and question.message:
+            by_reason.setdefault(first_line(question.message), []).append(question.question)
+    lines = [f"{', '.join(names)}: {reason}" for reason, names in by_reason.items()]
+    lines += [] if record.sandboxed else [NO_SANDBOX]
+    return "\n".join([*lines, *(f"mended: {repair}" for repair in record.repairs)])
+
+
+def by_question(records: Iterable[Record]) -> Table:
+    """A table with a row per question: how many answered it, how many passed, median points, the commonest verdict.
+
+    The median is over those who answered and whose points do not wait.
+    """
+    result = Table(box=SIMPLE_HEAD, header_style="bold", padding=(0, 1, 0, 0))
+    result.show_edge = result.pad_edge = False
+    for column in ("question", "attempts", "passed", "median points", "of", "commonest verdict"):
+        result.add_column(column, justify="left" if column in ("question", "commonest verdict") else "right")
+    found: dict[str, list[QuestionRecord]] = {}
+    for record in records:
+        for question in record.questions:
+            found.setdefault(question.question, []).append(question)
+    for name, questions in found.items():
+        tried = [question for question in questions if question.verdict not in (REFUSED, "not implemented")]
+        points = [question.points for question in tried if not question.waiting]
+        passed = sum(question.verdict == "passed" for question in tried)
+        verdicts = Counter(question.verdict for question in questions)
+        middle = f"{median(points):g}" if points else ""
+        (verdict, count), *_ = verdicts.most_common(1)
+        cells = (name, str(len(tried)), str(passed), middle, f"{questions[0].max_points:g}", f"{verdict} ({count})")
+        result.add_row(*(Text(cell) for cell in cells))
+    return result
+
+
+def arrivals(collected: Collected) -> Text:
+    """Who handed in late or not at all, and which files and names are nobody's."""
+    lines = [f"missing: {safe(student)}: handed in nothing here" for student in collected.missing]
+    for student, choices in collected.choices.items():
+        late = choices[0].lateness if len(choices) == 1 else None
+        if late:
+            lines.append(f"late: {safe(student)}: {late.days} late day{'s' if late.days > 1 else ''}")
+        elif any(choice.attempt and choice.attempt.late and choice.attempt.time is None for choice in choices):
+            path = (collected.histories[student].folder / "attempts.json").resolve()
+            lines.append(f"late: {safe(student)}: Canvas marks it LATE; enter its time in {path}")
+    for kind in ("unknown", "ignored", "doubtful"):
+        lines += _notes(kind, getattr(collected, kind))
+    return Text("\n".join(lines))
+
+
+def _notes(kind: str, notes: Iterable[Ignored], most: int = 10) -> list[str]:
+    """A line for each note; of many with one reason the first few, and how many more there are."""
+    by_reason: dict[str, list[str]] = {}
+    for note in notes:
+        by_reason.setdefault(note.reason, []).append(note.name)
+    lines = []
+    for reason, names in by_reason.items():
+        lines += [f"{kind}: {safe(name)}: {safe(reason)}" for name in names[:most]]
+        lines += [f"{kind}: {len(names) - most} more: {safe(reason)}"] if len(names) > most else []
+    return lines
+
+
+def other_versions(records: Iterable[Record], version: str) -> Text:
+    """Who handed in another version of the lab than the one that is released now."""
+    found: dict[str, list[str]] = {}
+    for record in records:
+        if record.version not in ("", version):
+            found.setdefault(record.version, []).append(record.student)
+    now = f"(now {version}); graded with the newest tests where they fit"
+    lines = (
+        f"version: {', '.join(map(safe, students))}: handed in version {safe(other)[:40]} of the lab {now}"
+        for other, students in sorted(found.items())
+    )
+    return Text("\n".join(lines))
+
+
+def first_line(message: str, width: int = 160) -> str:
+    """The first line of a message, cut to `width` characters."""
+    line = message.strip().split("\n")[0]
+    return line if len(line) <= width else line[: width - 3] + "..."
+
+
+def to_csv(records: Iterable[Record]) -> str:
+    """The results as CSV text, one row per student and question."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for record in records:
+        for question in record.questions:
+            row = (question.verdict, f"{question.points:g}", f"{question.max_points:g}", f"{question.waiting:g}")
+            sandboxed = "yes" if record.sandboxed else "no"
+            writer.writerow([safe(record.student), safe(question.question), *row, sandboxed, safe(question.message)])
+    return out.getvalue()
+
+
+def safe(text: str) -> str:
+    r"""Return `text` on one line that no spreadsheet takes for a formula and that tells a terminal nothing.
+
+    >>> safe('=HYPERLINK("x")'), safe("fine")
+    ('\'=HYPERLINK("x")', 'fine')
+    """
+    return guarded("".join(character if character.isprintable() else "?" for character in " ".join(text.split())))
+
+
+def write_csv(records: Iterable[Record], path: Path) -> None:
+    """Write `to_csv` to `path`.
+
+    Raises:
+        UserError: the disk is full, or the folder cannot be written.
+    """
+    write_atomically(path, to_csv(records).encode())

@@ -1,0 +1,1 @@
+"""What is kept of a class: the record of each submission and the state of each run."""

@@ -1,0 +1,162 @@
+"""All attempts of a student at a lab, kept with what is known of their times.
+
+They lie in `attempts/<student>/<lab>/` of the course's tree: one notebook per content, and `attempts.json`, the list in
+the order in which they were handed in.
+"""
+
+import json
+import os
+import stat
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from itertools import count
+from pathlib import Path
+
+from mlsys.classroom.students.deadlines import aware
+from mlsys.course.tree import CourseTree
+from mlsys.errors import UserError
+
+TIME_EXAMPLE = '"2026-11-20T18:00+01:00"'
+"""How a time is written into the list by hand: between quotes, with its distance from UTC."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One attempt.
+
+    Attributes:
+        digest: of its content, which names the kept file; empty when there is no content to keep.
+        name: the file's name where it came from.
+        origin: the kind of that place: nbgrader, flat, canvas, moodle, or submitted.
+        time: when it was handed in, or None if nothing says so.
+        number: the LMS's number of the upload, which grows.
+        late: whether the LMS says that it is late; None if it says nothing.
+        canvas_id: the Canvas user, if the name says it.
+        refused: why it cannot be graded.
+    """
+
+    digest: str
+    name: str
+    origin: str
+    time: datetime | None = None
+    number: int | None = None
+    late: bool | None = None
+    canvas_id: str = ""
+    refused: str = ""
+
+
+@dataclass(frozen=True)
+class History:
+    """The attempts of one student at one lab, oldest first."""
+
+    folder: Path
+    attempts: tuple[Attempt, ...] = ()
+
+    @classmethod
+    def read(cls, tree: CourseTree, lab: str, student: str) -> "History":
+        """The history kept in the tree; empty if there is none.
+
+        Raises:
+            UserError: the list cannot be read.
+        """
+        folder = tree.root / "attempts" / student / lab
+        path = folder / "attempts.json"
+        try:
+            return cls(folder, tuple(_attempt(entry) for entry in json.loads(path.read_text(encoding="utf-8"))))
+        except FileNotFoundError:
+            return cls(folder)
+        except (ValueError, TypeError, KeyError) as error:
+            raise UserError(
+                f"{path} cannot be read ({error}): mend it (times look like {TIME_EXAMPLE}), restore it, or delete it "
+                "to begin a new list"
+            ) from error
+
+    def file(self, attempt: Attempt) -> Path:
+        """Where an attempt's notebook is kept."""
+        return self.folder / f"{attempt.digest}.ipynb"
+
+    def keep(self, digest: str, data: bytes) -> Path:
+        """Keep a content, and say where."""
+        path = self.folder / f"{digest}.ipynb"
+        if not path.is_file():
+            write_atomically(path, data)
+        return path
+
+    def with_attempt(self, attempt: Attempt) -> "History":
+        """The history with one attempt more, written down, unless it is known already."""
+        if self.knows(attempt):
+            return self
+        longer = replace(self, attempts=tuple(_in_order([*self.attempts, attempt])))
+        entries = [asdict(one) | {"time": one.time.isoformat() if one.time else None} for one in longer.attempts]
+        write_atomically(self.folder / "attempts.json", (json.dumps(entries, indent=1) + "\n").encode())
+        return longer
+
+    def knows(self, attempt: Attempt) -> bool:
+        """Whether this is one of the attempts, met again: the newest's content, or the same upload."""
+        if self.attempts and _content(self.attempts[-1]) == _content(attempt):
+            return True
+        return any(
+            _content(one) == _content(attempt) and (_same(one.number, attempt.number) or _same(one.time, attempt.time))
+            for one in self.attempts
+        )
+
+
+def _same(one: object, other: object) -> bool:
+    return one is not None and one == other
+
+
+def _content(attempt: Attempt) -> str:
+    return attempt.digest or f"{attempt.name}: {attempt.refused}"
+
+
+def _attempt(entry: dict[str, object]) -> Attempt:
+    time = entry.pop("time")
+    return Attempt(**entry, time=aware(datetime.fromisoformat(str(time)), "time") if time else None)  # type: ignore[arg-type]
+
+
+def _in_order(attempts: Sequence[Attempt]) -> list[Attempt]:
+    """By time if all have one, by the LMS's number if all have one; else as they came in."""
+    times = [attempt.time for attempt in attempts]
+    numbers = [attempt.number for attempt in attempts]
+    order = list(range(len(attempts)))
+    if all(time is not None for time in times):
+        order.sort(key=lambda index: times[index])  # type: ignore[arg-type, return-value]
+    elif all(number is not None for number in numbers):
+        order.sort(key=lambda index: numbers[index])  # type: ignore[arg-type, return-value]
+    return [attempts[index] for index in order]
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write a file of which no reader, and no run after a kill, sees half.
+
+    Raises:
+        UserError: the disk is full, or the folder cannot be written.
+    """
+    draft = path.with_name(path.name + ".part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        make_room(draft)
+        with draft.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError as error:
+        raise UserError(f"{path} cannot be written ({error.strerror}): make room or mend its permissions") from error
+
+
+def make_room(path: Path) -> None:
+    """Take away what is no file where a file is to be written: in `submitted/`, students may have put it there.
+
+    A folder is kept, under the next name that is free.
+    """
+    try:
+        kind = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if stat.S_ISDIR(kind):
+        names = (path.with_name(f"{path.name}.folder-{number}") for number in count(1))
+        path.rename(next(name for name in names if not name.exists()))
+    elif not stat.S_ISREG(kind):
+        path.unlink()

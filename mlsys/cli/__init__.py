@@ -1,0 +1,1 @@
+"""The command `mlsys`: one module per subcommand."""

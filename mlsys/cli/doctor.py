@@ -1,0 +1,127 @@
+"""`mlsys doctor`: versions, the device, what of the course runs here, and the traps of this combination."""
+
+import argparse
+import os
+import platform
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+
+from mlsys.course.tree import COURSE
+from mlsys.judge.sandbox.check import check_sandbox
+from mlsys.measure.device import Device, detect_device
+from mlsys.measure.gpu_jobs import other_jobs
+
+PACKAGES = ("mlsys", "numpy", "pint", "matplotlib", "torch", "triton", "jupyter-book", "nbgrader")
+EXTRAS = {"torch": "labs", "triton": "labs", "jupyter-book": "book", "nbgrader": "grading"}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the report: `mark` is "yes", "no" or "note"."""
+
+    mark: str
+    text: str
+
+    def __str__(self) -> str:
+        """The line as printed."""
+        return f"  {self.mark:<5}{self.text}"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """`doctor` takes no options."""
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the report; the exit status is 0, for whatever is missing is a finding and not a failure."""
+    device = detect_device()
+    print("Versions")
+    for line in versions():
+        print(f"  {line}")
+    print("\nDevice")
+    print(f"  {describe(device)}")
+    print("\nWhat runs here")
+    for finding in (*abilities(device), check_sandbox_finding()):
+        print(finding)
+    print("\nTraps to know")
+    for text in traps(device):
+        print(Finding("note", text))
+    return 0
+
+
+def versions() -> Iterator[str]:
+    """One line per package: its version, or how to install it."""
+    yield f"{'python':<14}{platform.python_version()} on {platform.system()} {platform.machine()}"
+    for package in PACKAGES:
+        try:
+            yield f"{package:<14}{version(package)}"
+        except PackageNotFoundError:
+            yield f"{package:<14}not installed; pip install 'mlsys[{EXTRAS.get(package, 'dev')}]'"
+
+
+def describe(device: Device) -> str:
+    """The device in one line."""
+    memory = f"{device.memory_bytes / 2**30:.0f} GiB"
+    if device.kind == "cpu":
+        return f"no CUDA GPU; CPU {device.name}, {memory}"
+    major, minor = device.capability or (0, 0)
+    return f"{device.name}, compute capability {major}.{minor}, {memory}, driver {device.driver or 'unknown'}"
+
+
+def abilities(device: Device) -> Iterator[Finding]:
+    """What of the course this machine can do."""
+    yield Finding("yes", "mlsys calculations and the chapters")
+    if find_spec("torch") is None or find_spec("triton") is None:
+        missing = " and ".join(name for name in ("torch", "triton") if find_spec(name) is None)
+        cure = (
+            "pip install 'mlsys[labs]'"
+            if sys.platform == "linux"
+            else "use Linux, WSL2 or Colab: no Triton wheels here"
+        )
+        yield Finding("no", f"labs: {missing} not installed; {cure}")
+        return
+    if device.kind == "cpu":
+        yield Finding("yes", "labs for correctness, in Triton's interpreter on the CPU")
+        yield Finding("no", "speed questions and tensor-core challenges: they wait for a GPU (Colab has one)")
+        return
+    others = other_jobs()
+    if others:
+        yield Finding("no", f"timing: this GPU is in use by {others}; wait for it or take another GPU")
+    yield Finding("yes", "labs, compiled for this GPU, speed questions included")
+    yield Finding("yes" if device.has_bf16 else "no", "bf16 in kernels")
+    yield Finding("yes" if device.has_triton_tensor_cores else "no", "tensor-core challenges")
+
+
+def traps(device: Device) -> Iterator[str]:
+    """What surprises people on this kind of machine."""
+    if device.kind == "cpu":
+        yield "the interpreter is slow: keep matrices up to 128 a side"
+        yield "TRITON_INTERPRET=1 must be set before triton is imported; the labs' first cell does it"
+        yield "bf16 is silently wrong in the interpreter: test in fp32 or fp16"
+        yield "the interpreter accepts code that the compiler refuses, and hides races and missing masks"
+        return
+    if not device.has_triton_tensor_cores:
+        yield "since Triton 3.3, tl.dot uses no tensor cores below compute capability 8.0 (a T4 is 7.5); it runs as FMA"
+        yield "large fp16 tiles spill registers here; cast operands to fp32 before tl.dot"
+    if os.environ.get("TRITON_INTERPRET") == "1":
+        yield "TRITON_INTERPRET=1 is set: kernels run in the interpreter although there is a GPU; unset it"
+    yield "timing needs a warm-up and synchronisation; mlsys.measure does both"
+
+
+def check_sandbox_finding() -> Finding:
+    """Whether the sandbox that grading needs works on this machine, and hides the course in the current folder."""
+    here, tree = Path.cwd(), Path(COURSE)
+    private = [path for path in (here, tree) if path.exists()] if tree.exists() or (here / "labs").is_dir() else []
+    problem = check_sandbox(private=private)
+    if problem:
+        return Finding("no", f"sandbox for grading: {problem}")
+    from mlsys.judge.sandbox.host.cgroup import MemoryCgroup
+
+    cgroup = MemoryCgroup.create(0, 2**30)
+    if cgroup:
+        cgroup.remove(0)
+    memory = "the kernel (a cgroup) and a watchdog" if cgroup else "a watchdog; this user may make no memory cgroup"
+    return Finding("yes", f"sandbox for grading (bubblewrap); memory is limited by {memory}")

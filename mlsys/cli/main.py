@@ -1,0 +1,82 @@
+"""The command `mlsys`: one short subcommand per job.
+
+A mistake of the person at the keyboard ends in one message (the value, what is wrong, what to do) and exit status 2;
+Ctrl-C ends in one message and exit status 130, as in a shell.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from mlsys import __version__
+from mlsys.errors import UserError
+
+# Each module has add_arguments(parser) and run(args) -> int; it is imported only for its own command. It may have
+# interrupted(args) -> str, what Ctrl-C left behind and how to go on.
+COMMANDS = {
+    "doctor": ("mlsys.cli.doctor", "what this machine is, and what of the course it can run"),
+    "roofline": ("mlsys.cli.roofline", "measure this machine and draw its roofline"),
+    "bench": ("mlsys.bench.run", "measure this GPU and the labs' kernels, and write labs/results/"),
+    "release": ("mlsys.course.release", "build the labs that students get"),
+    "grade": ("mlsys.cli.grade", "grade a class of submissions"),
+    "export": ("mlsys.cli.export", "write a lab's scores into a Canvas gradebook"),
+    "publish": ("mlsys.course.publish", "write the public tree: site, labs without solutions, wheel"),
+}
+
+EXTRA_OF = {
+    "jupytext": "grading",
+    "nbformat": "grading",
+    "nbgrader": "grading",
+    "rich": "grading",
+    "torch": "labs",
+    "triton": "labs",
+}
+"""Optional packages that commands import, and the extra of `mlsys` that brings each."""
+
+
+def build_parser(command: str | None) -> argparse.ArgumentParser:
+    """The parser with the arguments of `command` filled in; the other commands appear by name only."""
+    parser = argparse.ArgumentParser(
+        prog="mlsys", description="Tools of the course on AI acceleration and GPU kernels."
+    )
+    parser.add_argument("--version", action="version", version=f"mlsys {__version__}")
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, (module, summary) in COMMANDS.items():
+        subparser = subparsers.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
+        if name == command:
+            import_module(module).add_arguments(subparser)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status."""
+    argv = list(sys.argv[1:] if argv is None else argv)
+    command = next((word for word in argv if not word.startswith("-")), None)
+    args = None
+    try:
+        args = build_parser(command).parse_args(argv)
+        return int(import_module(COMMANDS[args.command][0]).run(args))
+    except UserError as error:
+        print(f"mlsys: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(f"mlsys: {_interrupted(args)}", file=sys.stderr)
+        return 130
+    except ModuleNotFoundError as error:
+        extra = EXTRA_OF.get((error.name or "").split(".")[0])
+        if extra is None:
+            raise
+        print(f"mlsys: {error.name} is not installed; run: pip install 'mlsys[{extra}]'", file=sys.stderr)
+        return 2
+
+
+def _interrupted(args: argparse.Namespace | None) -> str:
+    if args is None:
+        return "Interrupted."
+    module = import_module(COMMANDS[args.command][0])
+    return str(module.interrupted(args)) if hasattr(module, "interrupted") else "Interrupted."
+
+
+if __name__ == "__main__":
+    sys.exit(main())

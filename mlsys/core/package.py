@@ -1,0 +1,85 @@
+"""Modules of this package and what they define, read from their files: nothing is imported."""
+
+import ast
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+
+import mlsys
+from mlsys.errors import InvalidValue
+
+PACKAGE = Path(mlsys.__file__).parent
+
+
+@cache
+def modules() -> dict[str, Path]:
+    """Return the file of every module of the package, by dotted name."""
+    return {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+def module_name(path: Path) -> str:
+    """Return the dotted name of a file of the package."""
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def defined_as(name: str) -> str:
+    """Return the full name under which a module, class, function or method is defined.
+
+    >>> defined_as("mlsys.traffic.best_schedule")
+    'mlsys.traffic.matmul.best_schedule'
+
+    Args:
+        name: as it is imported, such as "mlsys.traffic.best_schedule", or as it is defined.
+
+    Raises:
+        InvalidValue: the package has nothing of that name.
+    """
+    module = name
+    while module and module not in modules():
+        module = module.rpartition(".")[0]
+    if module == name:
+        return name
+    if module:
+        first, _, rest = name.removeprefix(f"{module}.").partition(".")
+        if origin := _borrowed_names(module).get(first):
+            return defined_as(f"{origin}.{rest}" if rest else origin)
+        if name in _defined_names(module):
+            return name
+    here = (*_defined_names(module), *(f"{module}.{name}" for name in _borrowed_names(module))) if module else ()
+    known = {*modules(), *here}
+    near = get_close_matches(name, known, n=1, cutoff=0.6)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    raise InvalidValue(
+        f"{name!r} is no module, class or function of the package: {hint}"
+        "Write it in full, such as 'mlsys.traffic.best_schedule'"
+    )
+
+
+@cache
+def _borrowed_names(module: str) -> dict[str, str]:
+    """Names that a package imports from its own modules, with where each comes from."""
+    if modules()[module].name != "__init__.py":
+        return {}
+    return {
+        alias.asname or alias.name: f"{node.module}.{alias.name}"
+        for node in ast.parse(modules()[module].read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ImportFrom) and node.module
+        for alias in node.names
+    }
+
+
+@cache
+def _defined_names(module: str) -> frozenset[str]:
+    """Full names of a module's classes, functions and methods."""
+    found = set()
+
+    def visit(node: ast.AST, scope: str) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.ClassDef | ast.FunctionDef):
+                found.add(f"{scope}.{child.name}")
+            if isinstance(child, ast.ClassDef):
+                visit(child, f"{scope}.{child.name}")
+
+    visit(ast.parse(modules()[module].read_text(encoding="utf-8")), module)
+    return frozenset(found)

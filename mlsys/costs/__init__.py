@@ -1,0 +1,1 @@
+"""What running accelerators costs: money, energy and carbon."""

@@ -1,0 +1,140 @@
+"""Energy and carbon of running accelerators: joules per inference, kilowatt hours of a fleet, tonnes of CO2.
+
+Left out unless you add them: hosts, idle time, and the carbon of making the chips, which `payback_time` weighs.
+
+>>> cpus, npus = fleet_energy(power=100, chips=1000), fleet_energy(power=5, chips=100)
+>>> cpus, npus
+(<Quantity(2400.0, 'kilowatt * hour')>, <Quantity(12.0, 'kilowatt * hour')>)
+>>> energy_per_inference(cpus, 1e9)
+<Quantity(8.64, 'joule')>
+>>> round(emissions(365 * (cpus - npus), 400), 1)
+<Quantity(348.6, 'tonne_co2')>
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+
+from mlsys.core.arguments import positive_int
+from mlsys.core.quantities import Amount, amount, positive_amount
+from mlsys.core.sourced import Sourced, load_toml, sourced
+from mlsys.errors import InvalidValue, UnknownName
+from mlsys.units import Quantity, ureg
+
+
+@cache
+def _table(kind: str, field: str) -> Mapping[str, Sourced]:
+    entries = load_toml("carbon.toml")[kind]
+    return MappingProxyType(
+        {name: sourced(entry[field], f"carbon.toml {kind} {name}") for name, entry in entries.items()}
+    )
+
+
+def grids() -> Mapping[str, Sourced]:
+    """Carbon intensity of electricity by country, averaged over the year that the condition names.
+
+    >>> grids()["france"].value, grids()["france"].condition
+    (<Quantity(56, 'gram_co2 / kilowatt / hour')>, '2023, mix of the year')
+    """
+    return _table("grid", "intensity")
+
+
+def grid(name: str) -> Quantity:
+    """Carbon intensity of one country's electricity, such as "france", "united-states" or "world".
+
+    Raises:
+        UnknownName: with the nearest name and all of them.
+
+    >>> grid("world")
+    <Quantity(458, 'gram_co2 / kilowatt / hour')>
+    """
+    if name not in grids():
+        raise UnknownName.of("grid", name, grids())
+    return grids()[name].value
+
+
+def pue(name: str) -> Sourced:
+    """Power usage effectiveness, the facility's energy over its computers': "average" or "google".
+
+    Raises:
+        UnknownName: with all names.
+
+    >>> pue("average").value.m
+    1.54
+    """
+    ratios = _table("pue", "ratio")
+    if name not in ratios:
+        raise UnknownName.of("PUE", name, ratios)
+    return ratios[name]
+
+
+def fleet_energy(power: Amount, chips: int, hours: Amount = 24, pue: float = 1.0) -> Quantity:
+    """Energy that a fleet draws: power x chips x hours x PUE, in kWh.
+
+    Args:
+        power: of one chip, averaged, W.
+        chips: how many.
+        hours: how long; the default is a day.
+        pue: power usage effectiveness, at least 1.
+
+    Raises:
+        InvalidValue: if a value is out of range.
+
+    >>> fleet_energy(power=700, chips=8, pue=1.25)
+    <Quantity(168.0, 'kilowatt * hour')>
+    """
+    if pue < 1:
+        raise InvalidValue(f"pue is {pue!r}: a facility draws at least what its computers draw, so give 1 or more")
+    kilowatt = amount("power", power, "W") * positive_int("chips", chips) / 1000
+    return ureg.Quantity(kilowatt * amount("hours", hours, "hour") * pue, "kW*hour")
+
+
+def energy_per_inference(energy: Amount, inferences: float) -> Quantity:
+    """Energy of one inference: energy / inferences, in joules.
+
+    Args:
+        energy: of all of them, joules.
+        inferences: how many the energy bought.
+
+    Raises:
+        InvalidValue: if a value is out of range.
+
+    >>> energy_per_inference(12 * ureg.kW * ureg.hour, 1e9)
+    <Quantity(0.0432, 'joule')>
+    """
+    return ureg.Quantity(amount("energy", energy, "J") / positive_amount("inferences", inferences, ""), "J")
+
+
+def emissions(energy: Amount, intensity: Amount) -> Quantity:
+    """Carbon of electricity: energy x intensity, in tonnes of CO2 equivalent.
+
+    Args:
+        energy: kWh.
+        intensity: of the grid, gCO2 per kWh; `grid(name)` has it for a country.
+
+    Raises:
+        InvalidValue: if a value is negative.
+
+    >>> emissions(1_000_000, grid("france"))
+    <Quantity(56.0, 'tonne_co2')>
+    """
+    grams = amount("energy", energy, "kW*hour") * amount("intensity", intensity, "gCO2/(kW*hour)")
+    return ureg.Quantity(grams / 1e6, "tCO2")
+
+
+def payback_time(embodied: Amount, saved_per_day: Amount) -> Quantity:
+    """Days until new chips have saved the carbon that making them cost: embodied / saved per day.
+
+    Args:
+        embodied: carbon of making all the chips, gCO2.
+        saved_per_day: carbon that they save each day, gCO2.
+
+    Raises:
+        InvalidValue: if nothing is saved, or a value is negative.
+
+    >>> round(payback_time(100 * 150e3, emissions(2388, 400)))
+    <Quantity(16, 'day')>
+    """
+    return ureg.Quantity(
+        amount("embodied", embodied, "gCO2") / positive_amount("saved_per_day", saved_per_day, "gCO2"), "day"
+    )

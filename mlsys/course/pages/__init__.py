@@ -1,0 +1,1 @@
+"""Pages of the book as notebooks for Colab, and the quizzes on them."""

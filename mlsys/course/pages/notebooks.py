@@ -1,0 +1,122 @@
+"""Chapters as notebooks: the pages of the book, made into `.ipynb` files that run from their first cell.
+
+A page is a MyST notebook. In its notebook, the numbers of the prose stand as text, directives become plain Markdown,
+and folded cells come first: one that installs `mlsys` when it is missing, and one for each file that the chapter reads,
+its figure functions and the records of measurements.
+"""
+
+import json
+import re
+from pathlib import Path
+
+import jupytext
+import nbformat
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell
+
+from mlsys.course.pages.plain_markdown import PlainMarkdown
+from mlsys.course.settings import read_settings
+from mlsys.errors import UserError
+from mlsys.measure.records import RESULTS_FOLDER
+
+NUMBERS_TAG = "numbers"
+"""Marks the cells of a page that only hand numbers to its prose; a notebook has no use for them."""
+
+_INSTALL = """# Run this cell first: it installs the course's package where it is missing, as in Colab.
+import importlib.util
+from pathlib import Path
+
+if importlib.util.find_spec("mlsys") is None:
+    %pip install --quiet {wheel_url}
+for folder in ("_figures", "labs/results"):
+    Path(folder).mkdir(parents=True, exist_ok=True)"""
+_FIGURES = re.compile(r"^from _figures import (\w+)", re.M)
+_RECORD = re.compile(r"""records\.load\(["']([\w-]+)["']\)""")
+
+
+def is_chapter(page: Path) -> bool:
+    """Whether a page of the book is a notebook: its front matter names a kernel."""
+    front_matter = page.read_text(encoding="utf-8").split("\n---", 1)[0]
+    return front_matter.startswith("---") and "\nkernelspec:" in front_matter
+
+
+def build_chapters(root: Path) -> list[Path]:
+    """Write the notebook of every chapter to `_build/chapters/` and return their paths.
+
+    Args:
+        root: the repository; its book must have been built, because the numbers in the prose come from there.
+
+    Raises:
+        UserError: the book has not been built, or a chapter uses markup that a notebook cannot show.
+    """
+    folder = root / "_build" / "chapters"
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for page in sorted((root / "book").glob("[!_]*.md")):
+        if is_chapter(page):
+            path = folder / f"{page.stem}.ipynb"
+            text = nbformat.writes(chapter_notebook(root, page)) + "\n"
+            if not path.is_file() or path.read_text(encoding="utf-8") != text:
+                path.write_text(text, encoding="utf-8")
+            written.append(path)
+    return written
+
+
+def chapter_notebook(root: Path, page: Path) -> NotebookNode:
+    """The notebook of one page, without outputs, with the same cell ids at every run."""
+    page_cells = jupytext.read(page, fmt="md:myst").cells
+    plain = PlainMarkdown(page.name, _numbers(root, page), root / "book" / "references.bib", _figure_names(page_cells))
+    cells = [new_code_cell(_INSTALL.format(wheel_url=read_settings(root).wheel_url))]
+    for path, name in _files_read(root, page):
+        source = f"%%writefile {name}\n{path.read_text(encoding='utf-8').rstrip()}"
+        cells.append(new_code_cell(source, metadata=_folded()))
+    for cell in page_cells:
+        tags = cell.metadata.get("tags", [])
+        if cell.cell_type == "markdown":
+            cells.append(new_markdown_cell(plain.convert(cell.source)))
+        elif NUMBERS_TAG not in tags:
+            hidden = bool({"hide-input", "hide-cell", "remove-input", "remove-cell"} & set(tags))
+            cells.append(new_code_cell(cell.source, metadata=_folded() if hidden else {}))
+            figure = cell.metadata.get("mystnb", {}).get("figure", {})
+            if "caption" in figure:
+                number = plain.figures.index(figure["name"]) + 1
+                cells.append(new_markdown_cell(f"*Figure {number}.* {plain.convert(figure['caption']).strip()}"))
+    for place, cell in enumerate(cells):
+        cell["id"] = f"{page.stem}-{place}"
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    notebook: NotebookNode = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
+    return notebook
+
+
+def _folded() -> dict[str, object]:
+    """Cell metadata that folds the code away, in Colab and in JupyterLab."""
+    return {"cellView": "form", "jupyter": {"source_hidden": True}}
+
+
+def _files_read(root: Path, page: Path) -> list[tuple[Path, str]]:
+    """Files that the page's cells read, each with the place where its notebook puts it."""
+    text = page.read_text(encoding="utf-8")
+    found = []
+    for module in dict.fromkeys(_FIGURES.findall(text)):
+        name = f"_figures/{module}.py"
+        found.append((root / "book" / name, name))
+    for record in dict.fromkeys(_RECORD.findall(text)):
+        name = f"{RESULTS_FOLDER}/{record}.json"
+        found.append((root / name, name))
+    return found
+
+
+def _figure_names(cells: list[NotebookNode]) -> list[str]:
+    figures = [cell.metadata.get("mystnb", {}).get("figure", {}) for cell in cells]
+    return [figure["name"] for figure in figures if "name" in figure]
+
+
+def _numbers(root: Path, page: Path) -> dict[str, str]:
+    """Numbers that the page's cells gave to its prose in the last build of the book."""
+    path = root / "_build" / "jupyter_execute" / "book" / f"{page.stem}.glue.json"
+    if not path.is_file():
+        if "{glue:text}" in page.read_text(encoding="utf-8"):
+            raise UserError(f"{page.name}: its numbers are not computed yet ({path} is missing): run `make book` first")
+        return {}
+    glued = json.loads(path.read_text(encoding="utf-8"))
+    return {name: str(output["data"]["text/plain"]).strip("'\"") for name, output in glued.items()}

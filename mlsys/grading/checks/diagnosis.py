@@ -1,0 +1,113 @@
+"""What usually causes an error of the shape that this one has.
+
+A shape is where the wrong elements lie and how they are wrong, never what the right ones are, so that a hidden test can
+say it too.
+"""
+
+from typing import TYPE_CHECKING
+
+from mlsys.grading.checks.tolerances import Difference, dtype_name, errors_and_tolerance, is_close
+
+if TYPE_CHECKING:
+    import torch
+
+_SMALL_ERROR = 0.2
+"""Root mean square error, relative to that of the result, up to which digits are missing and not indices wrong."""
+_ENOUGH_ROWS = 100
+"""Rows that are looked at for a line: all together may be too large to copy."""
+_ENOUGH_COLUMNS = 4
+"""A line fits any two numbers of a row."""
+
+
+def likely_cause(
+    actual: "torch.Tensor",
+    expected: "torch.Tensor",
+    found: Difference,
+    tile: tuple[int, int] | None,
+) -> str:
+    """The first of the usual causes whose trace is there; "" if none is.
+
+    Args:
+        actual: the result, of the shape and dtype of `expected`.
+        expected: the reference.
+        found: how they differ; at least one element is wrong.
+        tile: rows and columns of one program's tile.
+    """
+    wrong = found.wrong
+    missing = actual.isnan() & ~expected.isnan()
+    matrix = actual.dim() == 2
+    if bool(missing.all()):
+        return (
+            "every element is NaN: nothing was written (check the grid and the store), every program also loads from "
+            "outside its inputs (check the addresses and the masks, also along what is summed over), or a step took "
+            "infinity from infinity."
+        )
+    if bool(missing.any()) and bool((wrong == missing).all()):
+        return (
+            "these elements are NaN: never written (has every tile a program, and every program a tile of its own?), "
+            f"or computed from loads outside the input ({_missing_masks(missing, tile)})."
+        )
+    if matrix and actual.shape[0] == actual.shape[1] and is_close(actual, expected.T):
+        return "this is the transpose of the right result: two strides or two indices are swapped in the store."
+    if matrix and tile is not None and _only_in_edge_tiles(wrong, tile):
+        return "only tiles at the edge are wrong: a mask of a load or of the store is missing or tests the wrong size."
+    if matrix and tile is not None and min(actual.shape) > 0 and not bool(wrong[: tile[0], : tile[1]].any()):
+        return "the first tile is right and others are not: check how the tile's number gives its rows and columns."
+    if bool((~wrong | (actual == 0)).all()):
+        return "the wrong elements are zero: nothing was added there; check the bounds of the loop and the masks."
+    if bool((~wrong | actual.isinf()).all()):
+        return (
+            f"the wrong elements are infinite: a step went past the largest {dtype_name(actual)}. Compute in float32, "
+            "and subtract the maximum before tl.exp."
+        )
+    if matrix and actual.is_floating_point() and _is_line_by_row(actual, expected, wrong.any(dim=1)):
+        return (
+            "each wrong row is right but for one factor and one offset: its maximum or its sum is off. Do places past "
+            "the end of the row count? Give the load an `other=` that changes nothing: 0 in a sum, minus infinity in "
+            "a maximum. If a row comes in several blocks: is the sum so far scaled anew when the maximum grows?"
+        )
+    if found.relative_rms < _SMALL_ERROR:
+        return (
+            "the errors are small and everywhere, as from too few digits: keep running sums in float32 for every "
+            'input dtype, give tl.dot input_precision="ieee" (its default, tf32, keeps 10 bits), and subtract what '
+            "large numbers have in common, such as their mean, before you square or add them."
+        )
+    if matrix:
+        return (
+            "large errors: are rows and columns, or two strides of an input or of the output, swapped? In a loop, does "
+            "each pointer move by one tile in each step? Do places past the end add nothing to a sum, also after "
+            "something was subtracted from them?"
+        )
+    return ""
+
+
+def _missing_masks(missing: "torch.Tensor", tile: tuple[int, int] | None) -> str:
+    if tile is not None and missing.dim() == 2 and _only_in_edge_tiles(missing, tile):
+        return "only at the edge: a mask, of the rows, of the columns or along what is summed over"
+    return "a mask, also along what is summed over, or a wrong stride"
+
+
+def _only_in_edge_tiles(wrong: "torch.Tensor", tile: tuple[int, int]) -> bool:
+    """Whether all wrong elements lie in tiles that are cut off by the edge, and some other tile exists."""
+    rows, cols = (size - size % step for size, step in zip(wrong.shape, tile, strict=True))
+    return rows > 0 and cols > 0 and (rows, cols) != tuple(wrong.shape) and not bool(wrong[:rows, :cols].any())
+
+
+def _is_line_by_row(actual: "torch.Tensor", expected: "torch.Tensor", rows: "torch.Tensor") -> bool:
+    """Whether `actual = factor x expected + offset`, within the tolerance, in the first `_ENOUGH_ROWS` of these rows.
+
+    A result that is too large by a factor has errors that are too large by it, too.
+    """
+    some = rows.nonzero().flatten()[:_ENOUGH_ROWS]
+    expected, actual = expected[some], actual[some]
+    x, y = expected.double(), actual.double()
+    if x.shape[1] < _ENOUGH_COLUMNS or not bool((x.isfinite() & y.isfinite()).all()):
+        return False
+    spread = x - x.mean(dim=1, keepdim=True)
+    variance = spread.square().sum(dim=1, keepdim=True)
+    if not bool((variance > 0).all()):
+        return False  # a constant row is on any line
+    factor = (spread * y).sum(dim=1, keepdim=True) / variance
+    fitted = y.mean(dim=1, keepdim=True) + factor * spread
+    _, allowed = errors_and_tolerance(actual, expected)
+    return bool(((y - fitted).abs() <= allowed * factor.clamp(min=1)).all()) and bool((factor > 0).all())

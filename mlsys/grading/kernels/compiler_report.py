@@ -1,0 +1,206 @@
+"""What the compiler says that a kernel needs on a GPU: registers, spills, shared memory. The GPU need not be here.
+
+Triton compiles for any NVIDIA GPU on any Linux machine, but not in a process in which its interpreter is switched on.
+So the checked source of the kernel goes to a process of its own, which hands what Triton makes to NVIDIA's assembler
+(`ptxas -v`) and sends its report back.
+"""
+
+import inspect
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mlsys.errors import UserError
+from mlsys.grading.kernels.source import kernel_source
+
+OPTIONS = ("num_warps", "num_stages")
+"""What a launch hands to the compiler, beside the kernel's own constants."""
+
+TYPES = {
+    "float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "float64": "fp64",
+    "int32": "i32", "int64": "i64",
+}  # fmt: skip
+"""Triton's names of element types, by torch's."""
+
+
+@dataclass(frozen=True)
+class CompilerReport:
+    """What one kernel needs with one configuration on one architecture.
+
+    Attributes:
+        capability: compute capability times ten, such as 90 for an H100.
+        constants: the configuration.
+        registers: 32-bit registers per thread.
+        spilled_bytes: bytes per thread that are stored to local memory because the registers did not suffice.
+        shared_bytes: shared memory per program.
+    """
+
+    capability: int
+    constants: Mapping[str, int]
+    registers: int
+    spilled_bytes: int
+    shared_bytes: int
+
+    def __str__(self) -> str:
+        chosen = ", ".join(f"{name} {value}" for name, value in self.constants.items())
+        return (
+            f"sm_{self.capability}, {chosen}: {self.registers} registers per thread, "
+            f"{self.spilled_bytes} bytes spilled, {self.shared_bytes} bytes of shared memory"
+        )
+
+
+def compiler_report(
+    kernel: Any,
+    configs: Sequence[Mapping[str, int]],
+    out: Any,
+    *inputs: Any,
+    launch: Callable[..., object],
+    capabilities: Sequence[int],
+) -> list[CompilerReport]:
+    """Compile a kernel with each configuration for each architecture.
+
+    Args:
+        kernel: a `@triton.jit` function.
+        configs: what `launch` hands on as constants.
+        out: the output that `launch` gets; only shape, strides and dtype count, so a tensor on device "meta" will do.
+        inputs: the inputs, likewise.
+        launch: `launch(kernel, constants, out, *inputs)`, which says in what order the kernel takes its arguments.
+        capabilities: architectures, such as 75 for a T4, 80 for an A100, 90 for an H100 or H200.
+
+    Raises:
+        NotAKernel: it uses more than Triton's language.
+        UserError: it does not compile; the message is the compiler's.
+    """
+    text = kernel_source(_sources(kernel, {}), kernel.fn.__name__).text
+    jobs = []
+    for constants in configs:
+        call = _Recorder()
+        launch(call, constants, out, *inputs)
+        chosen = call.keywords
+        job = _arguments(list(inspect.signature(kernel.fn).parameters), call.values, chosen)
+        job |= {"options": {name: chosen[name] for name in OPTIONS if name in chosen}}
+        jobs += [(constants, job | {"capability": capability}) for capability in capabilities]
+    request = {"kernel": text, "name": kernel.fn.__name__, "jobs": [job for _, job in jobs]}
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    command = [sys.executable, "-m", "mlsys.grading.kernels.compiler_report"]
+    done = subprocess.run(
+        command, input=json.dumps(request), capture_output=True, text=True, env=environment, check=False
+    )
+    if done.returncode:
+        raise UserError(f"{kernel.fn.__name__} does not compile:\n{done.stderr.strip()[-2000:]}")
+    needs = json.loads(done.stdout)
+    return [
+        CompilerReport(job["capability"], dict(constants), **need)
+        for (constants, job), need in zip(jobs, needs, strict=True)
+    ]
+
+
+class _Recorder:
+    """Stands for a kernel in a launch, and keeps the arguments."""
+
+    def __init__(self) -> None:
+        self.values: tuple[Any, ...] = ()
+        self.keywords: dict[str, Any] = {}
+
+    def __getitem__(self, grid: object) -> Callable[..., None]:
+        def keep(*values: Any, **keywords: Any) -> None:
+            self.values, self.keywords = values, keywords
+
+        return keep
+
+
+def _sources(kernel: Any, found: dict[str, str]) -> list[str]:
+    """The text of a kernel, of the jit functions that it calls and of the constants that it names."""
+    found[kernel.fn.__name__] = inspect.getsource(kernel.fn)
+    for name in kernel.fn.__code__.co_names:
+        value = kernel.fn.__globals__.get(name)
+        value = getattr(value, "value", value)  # of a tl.constexpr
+        if name not in found and hasattr(value, "fn"):
+            _sources(value, found)
+        elif isinstance(value, float):
+            found[name] = f"{name} = float('{value}')" if not math.isfinite(value) else f"{name} = {value!r}"
+        elif isinstance(value, (bool, int, str)):
+            found[name] = f"{name} = {value!r}"
+    return list(found.values())
+
+
+def _arguments(names: list[str], values: Sequence[Any], keywords: Mapping[str, Any]) -> dict[str, Any]:
+    """Types and constants as the JIT takes them: ones are constants, and multiples of 16 are known to be such."""
+    constants = {name: value for name, value in keywords.items() if name not in OPTIONS}
+    signature: dict[str, str] = {}
+    divisible = []
+    for index, (name, value) in enumerate(zip(names, values, strict=False)):
+        if hasattr(value, "dtype"):
+            signature[name] = "*" + TYPES[str(value.dtype).removeprefix("torch.")]
+            divisible.append(index)
+        elif isinstance(value, float):
+            signature[name] = "fp32"
+        elif value == 1:
+            constants[name] = value
+        else:
+            signature[name] = "i32"
+            divisible += [index] if value % 16 == 0 else []
+    return {
+        "signature": signature | dict.fromkeys(constants, "constexpr"),
+        "constants": constants,
+        "divisible": divisible,
+    }
+
+
+def _compile(kernel: Any, job: Mapping[str, Any]) -> dict[str, int]:
+    """Registers, spilled bytes and shared memory of one kernel on one architecture."""
+    import triton
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    divisible = {(index,): [["tt.divisibility", 16]] for index in job["divisible"]}
+    compiled = triton.compile(
+        ASTSource(kernel, job["signature"], job["constants"], divisible),
+        target=GPUTarget("cuda", job["capability"], 32),
+        options=job["options"],
+    )
+    registers, spilled_bytes = assemble(compiled.asm["ptx"])
+    return {
+        "registers": registers,
+        "spilled_bytes": spilled_bytes,
+        "shared_bytes": int(compiled.metadata.shared),
+    }
+
+
+def assemble(ptx: str, *options: str) -> tuple[int, int]:
+    """Registers and spilled bytes per thread, as NVIDIA's assembler reports them for the architecture the PTX names."""
+    import triton
+
+    found = re.search(r"\.target (\w+)", ptx)
+    assert found is not None
+    with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
+        file.write(ptx)
+        file.flush()
+        assembler = Path(triton.__file__).parent / "backends/nvidia/bin/ptxas"
+        command = [str(assembler), "-v", f"-arch={found[1]}", *options, file.name, "-o", "/dev/null"]
+        report = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    registers, spilled = (re.search(text, report) for text in (r"Used (\d+) registers", r"(\d+) bytes spill stores"))
+    assert registers is not None
+    assert spilled is not None
+    return int(registers[1]), int(spilled[1])
+
+
+def _main() -> None:
+    from mlsys.judge.shared.run_cells import run_cell
+
+    request = json.load(sys.stdin)
+    names: dict[str, Any] = {"__name__": "kernel"}
+    run_cell(request["kernel"], "your kernel", names)
+    print(json.dumps([_compile(names[request["name"]], job) for job in request["jobs"]]))
+
+
+if __name__ == "__main__":
+    _main()

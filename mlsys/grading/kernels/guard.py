@@ -1,0 +1,175 @@
+"""Guard bands: find writes outside a tensor before they do harm, and show elements that were never written.
+
+Triton checks no address. Inside `guarded`, every tensor that goes in, and every tensor that the function allocates,
+is a view in the middle of a larger buffer filled with NaNs of random payload:
+
+    | guard band | tensor (gaps between its strided elements are guarded too) | guard band |
+
+A store outside the tensor changes a guard; a load outside brings a NaN into the result; an element of a fresh
+tensor that no program wrote is still NaN.
+"""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from mlsys.grading.checks.tolerances import dtype_name
+from mlsys.grading.remote import Proxy
+from mlsys.grading.verdicts import OutOfBounds
+
+if TYPE_CHECKING:
+    import torch
+
+Result = TypeVar("Result")
+
+GUARD_BYTES = 256 * 1024
+"""Bytes of guard on each side: more than a 128 x 128 tile of float32 at a row stride of up to 500 elements."""
+
+_INPUT_STEP = 16  # bytes: inputs differ in their alignment to larger powers of two, as slices do
+_FRESH_STEP = 512  # bytes: as torch's own tensors on a GPU; a kernel's tensor descriptors need 128
+_BLOCK = 4096  # elements; to draw every one of a guard's would take longer than most kernels
+_QUIET_NAN = {2: {"float16": 0x7E00, "bfloat16": 0x7FC0}, 4: {"float32": 0x7FC00000}, 8: {"float64": 0x7FF8 << 48}}
+_FILLED = {"zeros": 0, "zeros_like": 0, "new_zeros": 0, "ones": 1, "ones_like": 1, "new_ones": 1}
+_ALLOCATING = ("empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "full", "full_like", *_FILLED)
+
+
+def guarded(function: Callable[..., Result]) -> Callable[..., Result]:
+    """The same function, called with guard bands round its tensor arguments and round the tensors it allocates.
+
+    Args:
+        function: takes tensors (any strides) and other values; it may allocate with torch.empty, zeros, ones, full,
+            their `_like` and `new_` forms.
+
+    Returns:
+        A function with the same arguments and result. It raises `OutOfBounds` after a call that wrote into a guard
+        or changed an argument. A judge's proxy is called with guards where the student's code runs.
+    """
+    if isinstance(function, Proxy):
+        return function.with_guards()
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Result:
+        import torch
+
+        buffers: list[_Guarded] = []
+
+        def protect(what: str, value: Any) -> Any:
+            if not isinstance(value, torch.Tensor):
+                return value
+            buffers.append(_Guarded.around(value, f"{what}, shape {tuple(value.shape)}", is_input=True))
+            return buffers[-1].view
+
+        args = tuple(protect(f"argument {index}", value) for index, value in enumerate(args))
+        kwargs = {name: protect(f"argument {name}", value) for name, value in kwargs.items()}
+        with _guard_allocations(buffers):
+            result = function(*args, **kwargs)
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        for buffer in buffers:
+            buffer.check()
+        return result
+
+    return call
+
+
+class _Guarded:
+    """A tensor inside a larger, poisoned buffer, with a copy to compare with after the call."""
+
+    def __init__(
+        self, shape: tuple[int, ...], stride: tuple[int, ...], like: "torch.Tensor", what: str, is_input: bool = False
+    ) -> None:
+        import torch
+
+        self.what = what
+        self.is_input = is_input
+        size = like.element_size()
+        self.guard = GUARD_BYTES // size
+        extent = 1 + sum((n - 1) * abs(step) for n, step in zip(shape, stride, strict=True)) if 0 not in shape else 0
+        self.start = self.guard + int(torch.randint(0, 8, ())) * (_INPUT_STEP if is_input else _FRESH_STEP) // size
+        self.buffer = _poison(self.start + extent + self.guard, like)
+        self.view = self.buffer.as_strided(shape, stride, self.start)
+        self.before = self.buffer
+
+    @classmethod
+    def around(cls, value: "torch.Tensor", what: str, is_input: bool) -> "_Guarded":
+        guarded = cls(tuple(value.shape), value.stride(), value, what, is_input)
+        guarded.view.copy_(value)
+        guarded.before = guarded.buffer.clone()
+        return guarded
+
+    def check(self) -> None:
+        """Raise `OutOfBounds` if anything but an output's own elements has changed."""
+        import torch
+
+        now, before = _bits(self.buffer), _bits(self.before)
+        end = self.buffer.numel() - self.guard
+        own = slice(self.start, end) if not self.is_input and self.view.is_contiguous() else slice(0, 0)
+        if torch.equal(now[: own.start], before[: own.start]) and torch.equal(now[own.stop :], before[own.stop :]):
+            return  # as nearly always; to say what has changed takes several times as long
+        changed = now != before
+        if not self.is_input:
+            changed.as_strided(self.view.shape, self.view.stride(), self.start).fill_(False)
+        if not bool(changed.any()):
+            return
+        where = torch.nonzero(changed).flatten()
+        first, last = int(where[0]) - self.start, int(where[-1]) - self.start
+        inside = changed.as_strided(self.view.shape, self.view.stride(), self.start)
+        if self.is_input and bool(inside.any()):
+            index = tuple(int(x) for x in torch.nonzero(inside)[0])
+            raise OutOfBounds(
+                f"{self.what}: the call changed this input, first at {index}. Write only into the result."
+            )
+        count = int(changed.sum())
+        extent = end - self.start
+        side = [
+            f"{-first} before the start" if first < 0 else "",
+            f"{last - extent + 1} past the end" if last >= extent else "",
+        ]
+        reach = " and ".join(part for part in side if part) or "in the gaps between its strided elements"
+        raise OutOfBounds(
+            f"{self.what}: {count} {'elements' if count > 1 else 'element'} outside it changed, "
+            f"as far as {reach}. Mask the store in every dimension, and check the strides in its address."
+        )
+
+
+def _poison(count: int, like: "torch.Tensor") -> "torch.Tensor":
+    """`count` elements like `like`: NaNs with random payload, or random integers; each buffer repeats its own block."""
+    import torch
+
+    size = like.element_size()
+    integer = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[size]
+    limit = 2 if like.dtype == torch.bool else 63
+    bits = torch.randint(0, limit, (_BLOCK,), dtype=integer, device=like.device)
+    nan = _QUIET_NAN.get(size, {}).get(dtype_name(like))
+    block = bits if nan is None else bits + nan
+    # In memory of just that size: what lies behind it would not be compared.
+    return block.repeat(-(-count // _BLOCK))[:count].clone().view(like.dtype)
+
+
+def _bits(tensor: "torch.Tensor") -> "torch.Tensor":
+    """The tensor's bits as integers, for NaNs do not compare equal."""
+    import torch
+
+    return tensor.view({1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[tensor.element_size()])
+
+
+def _guard_allocations(buffers: list[_Guarded]) -> Any:
+    """A context in which torch's allocating functions return guarded tensors, collected in `buffers`."""
+    from torch.overrides import TorchFunctionMode
+
+    class Allocations(TorchFunctionMode):
+        def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            result = function(*args, **(kwargs or {}))
+            name = getattr(function, "__name__", "")
+            if name not in _ALLOCATING or result.is_complex() or result.is_meta:
+                return result
+            what = f"tensor of shape {tuple(result.shape)} from torch.{name}"
+            if name.startswith(("empty", "new_empty")):
+                fresh = _Guarded(tuple(result.shape), result.stride(), result, what)
+                fresh.before = fresh.buffer.clone()
+            else:
+                fresh = _Guarded.around(result, what, is_input=False)
+            buffers.append(fresh)
+            return fresh.view
+
+    return Allocations()

@@ -1,0 +1,206 @@
+"""Speed of a student's kernel, as a ratio to a reference that runs beside it on the same device.
+
+Points by `t_reference / t_student`, at the favourable end of its interval: all of them from `FULL_AT` on, none up to
+`NONE_AT`, and in proportion between the two.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mlsys.grading.draws import Draws
+from mlsys.grading.kernels.check import check_source
+from mlsys.grading.kernels.race import Config, Launch, Shape, run_race
+from mlsys.grading.kernels.track import Reference, Track
+from mlsys.grading.remote import Proxy
+from mlsys.grading.verdicts import NeedsGpu, Verdict, WrongAnswer
+from mlsys.measure.device import gpu_device, torch_sees_gpu
+from mlsys.measure.gpu_jobs import other_jobs
+from mlsys.measure.timing import Pair
+
+if TYPE_CHECKING:
+    import torch
+
+    from mlsys.ops import Op
+
+FULL_AT = 0.8
+NONE_AT = 0.1
+
+Inputs = Callable[[Draws, Shape, str], "tuple[torch.Tensor, ...]"]
+Operation = Callable[[Shape, str], "Op"]
+
+
+def points_fraction(ratio: float) -> float:
+    """The part of the points for a ratio `t_reference / t_student`.
+
+    >>> points_fraction(0.9), points_fraction(0.45), points_fraction(0.05)
+    (1.0, 0.5, 0.0)
+    """
+    return round(min(1.0, max(0.0, (ratio - NONE_AT) / (FULL_AT - NONE_AT))), 4)
+
+
+@dataclass(frozen=True)
+class Speed:
+    """How fast a kernel is beside its reference, shape by shape."""
+
+    device: str
+    reference: str
+    pairs: Mapping[Shape, Pair]
+
+    @property
+    def fraction(self) -> float:
+        """The part of the points: the mean over the shapes."""
+        return sum(points_fraction(pair.high) for pair in self.pairs.values()) / len(self.pairs)
+
+    @property
+    def ratio(self) -> float:
+        """The least ratio `t_reference / t_student` of all shapes."""
+        return min(pair.ratio for pair in self.pairs.values())
+
+    @property
+    def verdict(self) -> Verdict:
+        """Passed with all points, slow with a part of them."""
+        return Verdict("passed" if self.fraction == 1 else "slow", self.fraction, str(self))
+
+    def __str__(self) -> str:
+        lines = [
+            f"{' x '.join(map(str, shape))}: {pair.candidate_s * 1e3:.3f} ms, {self.reference} "
+            f"{pair.reference_s * 1e3:.3f} ms, {pair.ratio:.2f} of its speed ({pair.low:.2f} to {pair.high:.2f})"
+            for shape, pair in self.pairs.items()
+        ]
+        return "\n".join([f"On {self.device}, {self.fraction:.0%} of the points:", *lines])
+
+    __repr__ = __str__
+
+
+def speed(
+    kernel: Any,
+    config: Callable[[Shape, str], Config],
+    *,
+    shapes: Sequence[Shape],
+    inputs: Inputs,
+    launch: Launch,
+    expected: Callable[..., "torch.Tensor"],
+    dtype: str = "fp32",
+    reference: tuple[Any, Callable[[Shape, str], Config]] | None = None,
+    capability: tuple[int, int] = (7, 5),
+    op: Operation | None = None,
+) -> Speed:
+    """Check a kernel on each shape, then time it interleaved with a reference.
+
+    Args:
+        kernel: a `@triton.jit` function.
+        config: `config(shape, dtype)` gives its constants, `num_warps` and `num_stages` as a dict of ints.
+        shapes: the shapes to run.
+        inputs: `inputs(draws, shape, dtype)` makes the kernel's input tensors.
+        launch: `launch(kernel, constants, out, *inputs)` runs it once and writes into `out`.
+        expected: the same result by the vendor's library, `expected(*inputs)`; also what is timed without `reference`.
+        dtype: name of the format that is handed to `config` and `inputs`.
+        reference: another kernel and its config to time against.
+        capability: least CUDA compute capability that the question asks for.
+        op: `op(shape, dtype)` is the operation; its FLOPs bound the time that is credible.
+
+    Raises:
+        NotAKernel: the kernel uses more than Triton's language; a judge says the same.
+        Suspicious: the time is shorter than the work needs.
+        NeedsGpu: if there is no GPU of that capability or with that dtype, or another job uses it.
+        WrongAnswer: if a config is not a dict of positive ints, or the kernel's result is wrong.
+    """
+    constants = {shape: checked_config(config(shape, dtype), f"config({shape}, {dtype!r})") for shape in shapes}
+    if isinstance(kernel, Proxy):
+        found: Speed = kernel.session.race(
+            kernel.__name__, constants, inputs, launch, expected, dtype, reference, capability, op
+        )
+        return found
+    check_source(kernel)
+    check_gpu(capability, dtype)
+    check_unused()
+    draws = Draws("speed")
+    pairs: dict[Shape, Pair] = {}
+    for shape in shapes:
+        tensors, chosen = inputs(draws, shape, dtype), constants[shape]
+        about: dict[str, Any] = {"expected": expected, "what": race_label(shape, chosen), "dtype": dtype}
+        theirs = Reference(_work_of(reference, launch, shape, dtype), tensors, "cuda", **about)
+        mine = Track(_launched(kernel, chosen, launch), tensors, theirs.like, "cuda")
+        flops = float(op(shape, dtype).flop_count) if op else 0.0
+        size = {"elements": math.prod(mine.like[0]), "bytes_moved": mine.bytes_moved}
+        pairs[shape] = run_race(mine, theirs, **size, flops=flops)
+    return Speed(gpu_device().name, beside(reference), pairs)
+
+
+def race_label(shape: Shape, constants: Config) -> str:
+    """Name a result in messages.
+
+    >>> race_label((8, 4), {"TILE": 16})
+    "result for shape (8, 4) with {'TILE': 16}"
+    """
+    return f"result for shape {shape} with {dict(constants)}"
+
+
+def _work_of(
+    kernel: tuple[Any, Callable[[Shape, str], Config]] | None, launch: Launch, shape: Shape, dtype: str
+) -> Callable[..., object] | None:
+    """What runs a kernel once with its constants for a shape; None for the library."""
+    if kernel is None:
+        return None
+    function, config = kernel
+    return _launched(function, checked_config(config(shape, dtype), "the reference's config"), launch)
+
+
+def _launched(kernel: Any, constants: Config, launch: Launch) -> Callable[..., object]:
+    return lambda out, *inputs: launch(kernel, constants, out, *inputs)
+
+
+def beside(reference: object) -> str:
+    """What a kernel was timed beside, in words.
+
+    >>> beside(None)
+    'the library'
+    """
+    return "the library" if reference is None else "the reference kernel"
+
+
+def check_gpu(capability: tuple[int, int], dtype: str) -> None:
+    """Make sure that a question can be timed here, and let the library do the arithmetic that kernels do.
+
+    Raises:
+        NeedsGpu: there is no GPU of that capability or with that dtype.
+    """
+    if not torch_sees_gpu():
+        raise NeedsGpu("no CUDA GPU here, so nothing was timed; these points wait for one.")
+    import torch
+
+    found = torch.cuda.get_device_capability()
+    if found < capability:
+        raise NeedsGpu(
+            f"{torch.cuda.get_device_name()} has compute capability {found[0]}.{found[1]}; this question needs "
+            f"{capability[0]}.{capability[1]} or more, so it waits for such a device."
+        )
+    if dtype == "bf16" and not gpu_device().has_bf16:
+        raise NeedsGpu(f"{torch.cuda.get_device_name()} has no bf16 arithmetic; this question waits for a GPU with it.")
+    torch.backends.cuda.matmul.allow_tf32 = False
+
+
+def check_unused(waiting: int = 0) -> None:
+    """Make sure that nobody else uses the GPU, but so many processes of the same grading that wait for their turn.
+
+    Raises:
+        NeedsGpu: naming the other job.
+    """
+    if others := other_jobs(waiting):
+        raise NeedsGpu(f"this GPU is in use by {others}, and a timing would measure both; the points wait.")
+
+
+def checked_config(config: object, what: str) -> Config:
+    """`config`, if it is a dict from names to positive ints.
+
+    Raises:
+        WrongAnswer: with what is wrong.
+    """
+    if not isinstance(config, Mapping):
+        raise WrongAnswer(f"{what} must be a dict of ints, got {type(config).__name__}")
+    for name, value in config.items():
+        if not isinstance(name, str) or type(value) is not int or value < 1:
+            raise WrongAnswer(f"{what}: {name!r} is {value!r}; every value must be a positive int")
+    return config

@@ -1,0 +1,264 @@
+"""Accelerators by name, with peaks keyed by precision, engine and sparsity, each number with its source.
+
+>>> from mlsys import Hardware
+>>> h100 = Hardware.get("h100-sxm")
+>>> h100.peak("fp16").m_as("TFLOP/s")
+989.4
+>>> h100.peak("fp32", unit="vector").m_as("TFLOP/s")
+67
+>>> round(h100.ridge_point("fp16").m_as("flop/byte"))
+295
+>>> Hardware.get("t4").peak("bf16")
+Traceback (most recent call last):
+...
+mlsys.hardware.chips.UnknownPrecision: NVIDIA T4 has no dense bf16; it has fp16 (tensor), int8 (tensor), ...
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+from typing import Any
+
+from mlsys.core.sourced import Sourced, data_folder, load_toml, sourced
+from mlsys.errors import UnknownName, UserError
+from mlsys.units import Quantity, flop, ureg
+
+
+class UnknownPrecision(UserError, LookupError):
+    """A precision, engine or sparsity that the chip does not have, or that its documents do not give."""
+
+
+class UnknownField(UserError, LookupError):
+    """A property that no document of the chip gives."""
+
+
+@dataclass(frozen=True)
+class Peak:
+    """A peak rate: `unit` is "tensor" or "vector" (`engine` in the data files), `sparse` marks 2:4 sparsity."""
+
+    precision: str
+    unit: str
+    sparse: bool
+    rate: Sourced
+
+
+@dataclass(frozen=True)
+class Accelerator:
+    """One chip in one form factor. Properties that its documents do not give raise `UnknownField`."""
+
+    id: str
+    name: str
+    vendor: str
+    peaks: tuple[Peak, ...]
+    fields: Mapping[str, Sourced]
+
+    def peak(self, precision: str, unit: str | None = None, sparse: bool = False) -> Quantity:
+        """The peak rate for a precision, in FLOP/s (integer operations count alike).
+
+        Args:
+            precision: such as "fp32", "tf32", "bf16", "fp16", "fp8" or "int8".
+            unit: "tensor" or "vector"; without it, the fastest unit that has the precision.
+            sparse: the rate with 2:4 structured sparsity instead of the dense one.
+
+        Raises:
+            UnknownPrecision: lists what the chip has; there is no fallback to another precision.
+        """
+        return self.peak_entry(precision, unit, sparse).rate.value
+
+    def peak_entry(self, precision: str, unit: str | None = None, sparse: bool = False) -> Peak:
+        """The same as `peak`, with unit and source."""
+        found = [p for p in self.peaks if p.precision == precision and p.sparse == sparse and unit in (None, p.unit)]
+        if not found:
+            has = ", ".join(f"{p.precision} ({p.unit})" for p in self.peaks if p.sparse == sparse) or "none"
+            kind = "sparse" if sparse else "dense"
+            asked = f"{precision} on a {unit} unit" if unit else precision
+            raise UnknownPrecision(f"{self.name} has no {kind} {asked}; it has {has}")
+        return max(found, key=lambda p: p.rate.value)
+
+    def field(self, name: str) -> Sourced:
+        """A property with its source, such as `field("memory_bandwidth")`.
+
+        Raises:
+            UnknownField: lists the properties that are known for this chip.
+        """
+        if name not in self.fields:
+            raise UnknownField(f"{self.name}: no sourced {name!r}; known: {', '.join(sorted(self.fields))}")
+        return self.fields[name]
+
+    def ridge_point(self, precision: str | None = None, unit: str | None = None, sparse: bool = False) -> Quantity:
+        """Return the intensity at which compute and memory take equally long: peak / bandwidth, in FLOP/byte.
+
+        Args:
+            precision: of the peak; without it, `matrix_precision`.
+            unit: of the peak.
+            sparse: of the peak.
+
+        Raises:
+            UnknownPrecision: lists what the chip has; there is no fallback to another precision.
+
+        >>> round(Hardware.Cloud.TPUv4.ridge_point())
+        <Quantity(229, 'flop / byte')>
+        """
+        rate = self.peak(precision or self.matrix_precision, unit, sparse)
+        return ureg.Quantity(rate.m_as("flop/s") / self.memory_bw.m_as("byte/s"), "flop/byte")
+
+    def peak_from_clock(self, unit: str = "tensor") -> Quantity:
+        """The peak built up from the chip: units x FLOP per unit and clock x clock.
+
+        For "tensor" it is the dense peak of the precision that `field("tensor_flop_per_clock").condition` names; for
+        "vector" it is the fp32 peak, each lane doing one multiply-add per clock.
+
+        Raises:
+            UnknownField: if the documents do not give the parts.
+            UnknownName: if the unit is neither "tensor" nor "vector".
+
+        >>> round(Hardware.get("h100-sxm").peak_from_clock().to("TFLOP/s"))
+        <Quantity(989, 'teraflop / second')>
+        """
+        if unit == "tensor":
+            per_clock = self.field("tensor_units").value * self.field("tensor_flop_per_clock").value
+            clock = self.field("tensor_clock").value
+        elif unit == "vector":
+            per_clock = self.field("vector_lanes").value * (2 * flop)
+            clock = self.field("boost_clock").value
+        else:
+            raise UnknownName.of("unit", unit, ("tensor", "vector"))
+        return ureg.Quantity(per_clock.m_as("FLOP") * clock.m_as("hertz"), "FLOP/s")
+
+    @property
+    def memory_bw(self) -> Quantity:
+        """Bandwidth of the device memory."""
+        return self.field("memory_bandwidth").value
+
+    @property
+    def memory_capacity(self) -> Quantity:
+        """Size of the device memory."""
+        return self.field("memory_capacity").value
+
+    @property
+    def tdp(self) -> Quantity:
+        """Thermal design power."""
+        return self.field("tdp").value
+
+    @property
+    def year(self) -> int:
+        """The year in which the chip was announced.
+
+        >>> Hardware.get("v100-sxm2").year
+        2017
+        """
+        return int(self.field("announced").value.m_as("dimensionless"))
+
+    @property
+    def matrix_precision(self) -> str:
+        """The 16-bit format of the chip's matrix units: "fp16" where it has it, else "bf16".
+
+        Raises:
+            UnknownPrecision: it has neither.
+
+        >>> Hardware.Cloud.H100.matrix_precision, Hardware.Cloud.TPUv4.matrix_precision
+        ('fp16', 'bf16')
+        """
+        dense = {peak.precision for peak in self.peaks if not peak.sparse}
+        return "bf16" if "bf16" in dense and "fp16" not in dense else self.peak_entry("fp16").precision
+
+    @property
+    def peak_flops(self) -> Quantity:
+        """Dense peak in `matrix_precision`, the number that data sheets print largest once sparsity is left out.
+
+        >>> Hardware.Cloud.TPUv4.peak_flops.to("TFLOP/s")
+        <Quantity(275, 'teraflop / second')>
+        """
+        return self.peak(self.matrix_precision)
+
+    @property
+    def peak_flops_fp32(self) -> Quantity:
+        """Dense fp32 peak of the vector units, where no tensor core helps."""
+        return self.peak("fp32", unit="vector")
+
+    @property
+    def tf32_flops(self) -> Quantity:
+        """Dense tf32 peak of the tensor units."""
+        return self.peak("tf32")
+
+
+def _parse(chip_id: str, data: dict[str, Any]) -> Accelerator:
+    """One chip from its data file; with `same_chip_as`, what it does not state is the named chip's."""
+    place = f"chips/{chip_id}.toml"
+    base = data.pop("same_chip_as", None)
+    peaks = [
+        Peak(entry["precision"], entry["engine"], entry.get("sparse", False), sourced(entry, f"{place} peak"))
+        for entry in data.pop("peak", [])
+    ]
+    name, vendor = data.pop("name"), data.pop("vendor")
+    fields = {field: sourced(entry, f"{place} {field}") for field, entry in data.items()}
+    if base:
+        peaks = peaks or list(_load(base).peaks)
+        fields = {**_load(base).fields, **fields}
+    return Accelerator(id=chip_id, name=name, vendor=vendor, peaks=tuple(peaks), fields=MappingProxyType(fields))
+
+
+@cache
+def _chip_ids() -> tuple[str, ...]:
+    chips = data_folder().joinpath("chips").iterdir()
+    return tuple(sorted(c.name.removesuffix(".toml") for c in chips if c.name.endswith(".toml")))
+
+
+@cache
+def _load(chip_id: str) -> Accelerator:
+    return _parse(chip_id, load_toml(f"chips/{chip_id}.toml"))
+
+
+class _Shelf:
+    """Attribute access to chips: `Hardware.Cloud.H100`."""
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self._names = names
+
+    def __getattr__(self, name: str) -> Accelerator:
+        if name not in self._names:
+            raise AttributeError(f"no {name!r} here; there are {', '.join(self._names)}; or use Hardware.get(id)")
+        return _load(self._names[name])
+
+    def __dir__(self) -> Iterator[str]:
+        return iter(self._names)
+
+
+class Hardware:
+    """All chips of the course: `Hardware.get(id)`, `Hardware.all()` and usual names such as `Hardware.Cloud.H100`."""
+
+    Cloud = _Shelf(
+        {
+            "V100": "v100-sxm2",
+            "T4": "t4",
+            "L4": "l4",
+            "A100": "a100-80gb-sxm",
+            "H100": "h100-sxm",
+            "H200": "h200",
+            "B200": "b200",
+            "MI300X": "mi300x",
+            "Gaudi2": "gaudi-2",
+            "Gaudi3": "gaudi-3",
+            "TPUv4": "tpu-v4",
+            "TPUv5e": "tpu-v5e",
+            "TPUv5p": "tpu-v5p",
+            "TPUv6e": "tpu-v6e",
+        }
+    )
+
+    @staticmethod
+    def get(chip_id: str) -> Accelerator:
+        """The chip with this id.
+
+        Raises:
+            UnknownName: with the nearest id and all of them.
+        """
+        if chip_id not in _chip_ids():
+            raise UnknownName.of("chip", chip_id, _chip_ids())
+        return _load(chip_id)
+
+    @staticmethod
+    def all() -> tuple[Accelerator, ...]:
+        """Every chip, in the order of their ids."""
+        return tuple(_load(chip_id) for chip_id in _chip_ids())

@@ -1,0 +1,216 @@
+"""Grade one question of one submission: a pure function of the submission, the question, the device and the seed.
+
+The student's code runs in a sandboxed slot, the tests in this process; see `mlsys.judge.run_tests`. This process keeps
+one slot for all its questions, so call these functions from one thread.
+"""
+
+import ast
+import platform
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.metadata import version
+from importlib.util import find_spec
+from multiprocessing.util import Finalize
+from typing import Any
+
+from mlsys.course.lab import PREDICT, SETUP, SOLUTION, Lab, Question
+from mlsys.course.starter import starter
+from mlsys.errors import UserError
+from mlsys.grading.verdicts import Verdict
+from mlsys.judge.gpu_lock import GpuTurns
+from mlsys.judge.run_tests import judge
+from mlsys.judge.sandbox.host.sandbox import WARM_UP, Slot
+from mlsys.judge.sandbox.protocol.limits import Limits
+from mlsys.judge.session import Program
+from mlsys.judge.site import site
+from mlsys.judge.student_cells import (
+    defined_names,
+    free_names,
+    needed_statements,
+    parse,
+    plain_python,
+    read_added,
+    used_names,
+)
+from mlsys.measure.device import torch_sees_gpu
+
+slot_index = 0
+"""Number of this process's slot; processes that grade side by side must differ in it."""
+
+LIMITS = Limits(cpu_s=10, wall_s=40.0)
+"""What one question may use; computing is limited tighter than waiting, so that a busy machine is fair."""
+
+COMPILING = 4
+"""On a GPU a question may take this many times as long: every kernel, tile size and layout is compiled, 1 s each."""
+
+
+@dataclass(frozen=True)
+class StudentCell:
+    """A cell of a canonical submission that can run; `added` cells are the student's own.
+
+    Cells of the lab are known by their id. Of setup cells and of cells that the lab only shows, its own text runs.
+    """
+
+    id: str
+    source: str
+    added: bool = False
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A canonical submission: the lab in the version whose tests are used, and the cells that can run, in order."""
+
+    lab: Lab
+    cells: tuple[StudentCell, ...]
+
+
+def grade_question(
+    submission: Submission, question: Question, device: str, *, seed: int, limits: Limits = LIMITS
+) -> Verdict:
+    """Run one question and say how it came out.
+
+    Args:
+        submission: what the student handed in.
+        question: a question of `submission.lab`.
+        device: "cpu", "gpu", or "auto" for a GPU where there is one.
+        seed: what hidden tests draw their inputs from.
+        limits: time, memory and file sizes.
+
+    Raises:
+        UserError: torch or triton is missing, or the asked device, or the sandbox cannot be built here.
+    """
+    kind = check_device(device)
+    preload = imported_modules(tuple(cell.source for cell in submission.lab.cells if cell.role == SETUP))
+    slot = _slot(kind == "gpu", limits if kind == "cpu" else on_gpu(limits), preload, submission.lab.withheld)
+    where = "cuda" if kind == "gpu" else "cpu"
+    tests = plain_python(question.graded.source)
+    turns = GpuTurns()
+
+    def judged() -> Verdict:
+        label = f"tests of {question.name}"
+        return judge(slot, program(submission, question), tests, label, device=where, seed=seed, turns=turns)
+
+    with turns.beside_others() if kind == "gpu" else nullcontext():
+        verdict = judged()
+        if kind == "gpu" and verdict.name == "out of memory":  # another question may have held the GPU's memory
+            with turns.alone():
+                verdict = judged()
+        return verdict
+
+
+def on_gpu(limits: Limits) -> Limits:
+    """The limits of a question whose kernels are compiled, and whose process loads CUDA."""
+    return replace(limits, cpu_s=COMPILING * limits.cpu_s, wall_s=COMPILING * limits.wall_s)
+
+
+def program(submission: Submission, question: Question) -> Program:
+    """Select the cells that run for `question`, in order: setup, the answers it needs, and statements of other cells.
+
+    Other cells are those that the student added and those that the lab only shows, such as an example to run. Their
+    statements run if they bind names that the answers or the tests use and that nothing else gives.
+    """
+    lab = submission.lab
+    wanted = set(lab.needed(question))
+    parts = {cell.id: cell for cell in lab.cells}
+    answers = {cell.id for cell in lab.cells if cell.question in wanted and cell.role in (PREDICT, SOLUTION)}
+    given = [cell for cell in submission.cells if cell.id in answers and not cell.added]
+    setup = _names_of(cell.source for cell in lab.cells if cell.role == SETUP)
+    answered = _names_of(cell.source for cell in given if not _is_starter(cell, parts[cell.id].source))
+    others = {}
+    taken = set(setup | answered)
+    for index, cell in enumerate(submission.cells):
+        if cell.added:
+            others[index] = read_added(cell.source)
+            taken.update(*(names for _, names in others[index].binds))
+        elif not parts[cell.id].role:  # what it shows later must not replace what a student has made
+            others[index] = read_added(parts[cell.id].source).without(taken)
+    used = frozenset().union(*(used_names(plain_python(cell.source)) for cell in given))
+    tested = free_names(plain_python(question.graded.source)) - setup - answered
+    needed = needed_statements(list(others.values()), used | tested)
+    keep = dict(zip(others, needed, strict=True))
+    cells: list[dict[str, Any]] = []
+    count = 0
+    for index, cell in enumerate(submission.cells):
+        if index in others:
+            count += cell.added
+            label = f"your added cell {count}" if cell.added else f"cell {cell.id} of the lab"
+            if keep[index]:
+                cells.append({"kind": "added", "label": label, "source": others[index].source, "keep": keep[index]})
+        elif parts[cell.id].role == SETUP:
+            cells.append({"kind": "setup", "label": f"setup {cell.id}", "source": plain_python(parts[cell.id].source)})
+        elif cell.id in answers:
+            label = f"your answer {parts[cell.id].question}"
+            cells.append({"kind": "answer", "label": label, "source": plain_python(cell.source)})
+    return Program([cell for cell in cells if cell["kind"] == "setup"], cells)
+
+
+def _names_of(sources: Iterable[str]) -> frozenset[str]:
+    return frozenset().union(*map(defined_names, sources))
+
+
+def _is_starter(cell: StudentCell, source: str) -> bool:
+    """Whether an answer is still what students got for the lab's own cell `source`."""
+    return cell.source.strip() == starter(source).strip()
+
+
+def check_device(device: str) -> str:
+    """The device that questions run on, "cpu" or "gpu", for an asked "cpu", "gpu" or "auto".
+
+    Raises:
+        UserError: torch or triton is missing, or no GPU is there although one is asked for.
+    """
+    missing = [name for name in ("torch", "triton") if find_spec(name) is None]
+    if missing:
+        raise UserError(f"{' and '.join(missing)} not installed: pip install 'mlsys[labs]'")
+    if device == "cpu" or not torch_sees_gpu():
+        if device == "gpu":
+            raise UserError("no CUDA GPU found here: grade with device cpu; questions that need a GPU then wait")
+        return "cpu"
+    return "gpu"
+
+
+def device_and_versions(device: str) -> dict[str, Any]:
+    """The device that questions run on, and the `versions` of python, torch and triton, for the record."""
+    kind = check_device(device)
+    versions = {"python": platform.python_version()} | {name: version(name) for name in ("torch", "triton")}
+    return {"device": kind, "versions": versions}
+
+
+@cache
+def imported_modules(cells: tuple[str, ...]) -> tuple[str, ...]:
+    r"""Modules of `mlsys` that a lab's setup cells import, in their order.
+
+    >>> imported_modules(("import torch\nfrom mlsys import Hardware, ops", "from mlsys.roofline import Roofline"))
+    ('mlsys', 'mlsys.ops', 'mlsys.roofline')
+    """
+    names: list[str] = []
+    for cell in cells:
+        for node in ast.walk(parse(plain_python(cell))):
+            if isinstance(node, ast.Import):
+                names += [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return tuple(name for name in dict.fromkeys(names) if name.split(".")[0] == "mlsys" and _is_module(name))
+
+
+def _is_module(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:  # a name inside a module
+        return False
+
+
+@cache
+def _slot(gpu: bool, limits: Limits, preload: tuple[str, ...], withheld: tuple[str, ...]) -> Slot:
+    """This process's slot for questions with these limits; it imports once what each of them would."""
+    slot = Slot(site(withheld), limits, gpu=gpu, index=slot_index, preload=(WARM_UP, *preload))
+    slot.start()
+    _at_end(slot.close)
+    return slot
+
+
+def _at_end(action: Callable[..., object], *args: object) -> None:
+    """Call it when this process ends, the latest first; `atexit` is not heard in processes of `multiprocessing`."""
+    Finalize(None, action, args, exitpriority=0)

@@ -1,0 +1,1 @@
+"""What runs in the processes of a sandbox: a student's cells, and checked kernels."""

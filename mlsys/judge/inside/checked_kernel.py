@@ -1,0 +1,69 @@
+"""Make a kernel from its checked source, such that what was checked is what runs.
+
+Triton reads the source of a function again: its compiler parses the text that `inspect` finds, and its interpreter
+looks for the line that begins with "def" and parses what follows. Each is a second reading by other rules. So here
+the interpreter is handed the tree that was checked, and of the compiler it is made sure that it has read that tree.
+"""
+
+import ast
+import builtins
+import copy
+import linecache
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+from mlsys.grading.kernels.language import BUILTINS
+from mlsys.grading.kernels.source import HEADER, KernelSource
+
+
+def define(source: KernelSource, label: str) -> Any:
+    """Return the kernel that a checked source defines; the same for the same source, so that it is compiled once.
+
+    Args:
+        source: what `kernel_source` returns.
+        label: what tracebacks call the source's file.
+
+    Raises:
+        RuntimeError: Triton has read something else than was checked.
+    """
+    return _define(source.text, label)[source.name]
+
+
+@cache
+def _define(text: str, label: str) -> dict[str, Any]:
+    import triton
+    import triton.language as tl
+
+    module = ModuleType("kernel")
+    names = module.__dict__
+    allowed = {name: getattr(builtins, name) for name in sorted(BUILTINS)}
+    names |= {"__builtins__": allowed, "triton": triton, "tl": tl}
+    tree = ast.parse(text, label)
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    if not text.startswith(HEADER) or len(functions) + len(ast.parse(HEADER).body) != len(tree.body):
+        raise RuntimeError(f"{label} holds more than functions")
+    # Triton asks `inspect` for a function's lines, which finds them here.
+    linecache.cache[label] = (len(text), None, text.splitlines(keepends=True), label)
+    exec(compile(ast.Module(list(functions), []), label, "exec"), names)
+    for node in functions:
+        _hand_over(names[node.name], node, label)
+    return names
+
+
+def _hand_over(function: Any, node: ast.FunctionDef, label: str) -> None:
+    """Give the interpreter the tree; of the compiler, compare the tree that it has read."""
+    checked = copy.deepcopy(node)
+    checked.decorator_list = []
+    rewriter = getattr(function, "rewriter", None)
+    if rewriter is not None:
+        rewriter.rewrite_ast = lambda: _rewritten(rewriter, checked, label)
+    elif hasattr(function, "parse") and ast.dump(function.parse().body[0]) != ast.dump(checked):
+        raise RuntimeError(f"Triton reads another function {node.name} than the one that was checked")
+
+
+def _rewritten(rewriter: Any, node: ast.FunctionDef, label: str) -> Any:
+    """What the interpreter's own `rewrite_ast` does once it has parsed the source."""
+    tree = rewriter.ast_transformer.visit(ast.Module([copy.deepcopy(node)], []))
+    rewriter.filename = label
+    return rewriter._compile_and_exec(ast.fix_missing_locations(tree))

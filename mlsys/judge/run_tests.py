@@ -1,0 +1,249 @@
+"""Grade one question of one submission: test cells run here, where they can be trusted, the student's code over there.
+
+A test cell is ordinary Python. Names that the lab's setup defines are the judge's own; names that only answers can
+define are values fetched from the student's process, or proxies whose calls run there, inside a sandbox. What comes
+back is data, copied and checked, so a student's code cannot read a test, skip it, patch an assertion or the clock, or
+say how it came out.
+"""
+
+import builtins
+import contextlib
+import io
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from mlsys.grading.checks import assertions as checks
+from mlsys.grading.checks.tolerances import is_close
+from mlsys.grading.device import JUDGE_VARIABLE
+from mlsys.grading.draws import SEED_VARIABLE, torch_seed
+from mlsys.grading.remote import Proxy
+from mlsys.grading.verdicts import GradingError, NotAKernel, Suspicious, Verdict
+from mlsys.judge.gpu_lock import GpuTurns
+from mlsys.judge.sandbox.host.bubblewrap import SandboxError
+from mlsys.judge.sandbox.host.sandbox import Slot
+from mlsys.judge.sandbox.protocol.shared_buffer import Tampered
+from mlsys.judge.session import FUNCTION, GuardedCall, Program, Session, StudentFailed
+from mlsys.judge.shared.run_cells import describe_failure, run_cell
+from mlsys.judge.shared.untrusted_text import exception_kind, own_lines, printable, without_inputs
+from mlsys.judge.student_cells import free_names
+
+_MARKER = re.compile(r"^[ \t]*### (BEGIN|END) HIDDEN TESTS[ \t]*$", re.MULTILINE)
+
+
+def judge(
+    slot: Slot,
+    program: Program,
+    tests: str,
+    label: str,
+    *,
+    device: str,
+    seed: int,
+    turns: GpuTurns | None = None,
+) -> Verdict:
+    """Run the tests of a question against a student's code.
+
+    Args:
+        slot: where the student's code runs.
+        program: the cells of the question.
+        tests: the test cell, visible and hidden tests with their markers.
+        label: what to call it in messages.
+        device: "cpu" or "cuda", where kernels run in the slot.
+        seed: what hidden tests draw their inputs from.
+        turns: on "cuda", the lock whose turn this question holds; a timing asks it for the whole GPU.
+
+    Raises:
+        SandboxError: the slot cannot be started again.
+    """
+    session = Session(slot, program, device, turns)
+    hidden = secret = False  # in a hidden test; after the first of them, for a student's process remembers its inputs
+    try:
+        with _trusted_names(program.setup, seed) as names:
+            session.run()
+            for name in _names_of_answers(tests, names):
+                value = session.value(name)
+                names[name] = Proxy(name, session.call, session) if value is FUNCTION else value
+            value = None
+            for hidden, text in segments(tests):
+                secret = secret or hidden
+                with checks.hidden_values() if hidden else contextlib.nullcontext():
+                    value = run_cell(text, label, names)
+            _check_that_kernels_did_it(session)
+            return _verdict_of(value)
+    except SandboxError:
+        raise  # no student's fault
+    except Exception as error:
+        if isinstance(error, Tampered):
+            error = Suspicious(f"{_DISHONEST}: {error}.")
+        verdict, lines = describe_failure(error, {label})
+        said = list(error.lines) if isinstance(error, StudentFailed) else []
+        message = verdict.message
+        if secret:
+            message, said = _without_inputs(error, verdict), own_lines(said, program.cells)
+        message = printable(message) + _place(verdict, lines, hidden)
+        lost = isinstance(error, StudentFailed) and error.lost
+        return replace(verdict, message=message, detail=printable("\n".join(said)), lost=lost)
+    finally:
+        session.close()
+
+
+_DISHONEST = "The process answered as no honest one does"
+
+
+def _without_inputs(error: Exception, verdict: Verdict) -> str:
+    """What a student may read of a failure after hidden tests have begun: nothing that the student's code can shape.
+
+    That is what a test's own comparison says, and what the judge says by itself. An exception of Python's may quote
+    what the student's function returned.
+    """
+    if isinstance(error, StudentFailed):
+        return without_inputs(verdict.message, verdict.name) if error.own_words else verdict.message
+    if isinstance(error, GradingError):
+        return f"{_DISHONEST}." if verdict.message.startswith(_DISHONEST) else verdict.message
+    return verdict.message if isinstance(error, AssertionError) else without_inputs(verdict.message, verdict.name)
+
+
+_SAID_BY_ITSELF = ("needs gpu", "needs review", "not implemented", "not a kernel", "suspicious", "slow")
+
+
+def _place(verdict: Verdict, lines: Sequence[str], hidden: bool) -> str:
+    """Which test it was, as far as a student may know."""
+    if verdict.name in _SAID_BY_ITSELF or not lines:
+        return ""
+    return "\nIn a hidden test." if hidden else f"\nIn the test `{lines[-1].split(': ', 1)[1]}`."
+
+
+def _verdict_of(value: object) -> Verdict:
+    """The verdict of a test cell that ran to its end: its last value says it, or it passed."""
+    verdict = getattr(value, "verdict", None)
+    return verdict if isinstance(verdict, Verdict) else Verdict.passed()
+
+
+@contextlib.contextmanager
+def _trusted_names(setup: Sequence[Any], seed: int) -> Iterator[dict[str, Any]]:
+    """The names that the lab's setup defines, run afresh, with the seed of this run and what it prints thrown away."""
+    import torch
+
+    torch.manual_seed(torch_seed(seed))  # for a test that draws without `Draws`
+    settings = {SEED_VARIABLE: str(seed), JUDGE_VARIABLE: "1"}
+    before = {name: os.environ.get(name) for name in settings}
+    os.environ |= settings
+    names: dict[str, Any] = {"__name__": "__main__"}
+    printed = torch._tensor_str.PRINT_OPTS  # torch offers no other way to ask
+    # A test may put into words what an answer returned: torch writes out every element of some tensors.
+    torch.set_printoptions(threshold=0, edgeitems=1)
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            for cell in setup:
+                run_cell(cell["source"], cell["label"], names)
+            yield names
+    finally:
+        torch.set_printoptions(threshold=printed.threshold, edgeitems=printed.edgeitems)
+        for name, value in before.items():
+            os.environ.pop(name)
+            if value is not None:
+                os.environ[name] = value
+
+
+def _names_of_answers(tests: str, trusted: dict[str, Any]) -> list[str]:
+    r"""Names that the tests read and that neither the setup, nor Python, nor the tests themselves define.
+
+    >>> _names_of_answers("for x in range(3):\n    check(double(x), SIZE)", {"check": None})
+    ['SIZE', 'double']
+    """
+    return sorted(free_names(tests) - set(trusted) - set(dir(builtins)))
+
+
+def segments(source: str) -> list[tuple[bool, str]]:
+    r"""The visible and the hidden parts of a test cell in order; line numbers stay as they are in the whole.
+
+    >>> segments("a\n### BEGIN HIDDEN TESTS\nb\n### END HIDDEN TESTS\nc")
+    [(False, 'a\n'), (True, '\n\nb\n'), (False, '\n\n\n\nc')]
+    """
+    found, start, hidden = [], 0, False
+    for mark in _MARKER.finditer(source):
+        found.append((hidden, start, mark.start()))
+        hidden, start = mark.group(1) == "BEGIN", mark.end() + 1
+    found.append((hidden, start, len(source)))
+    return [(hidden, "\n" * source[:a].count("\n") + source[a:b]) for hidden, a, b in found if source[a:b].strip()]
+
+
+def _check_that_kernels_did_it(session: Session) -> None:
+    """Replay guarded calls with kernels that do nothing: a result that is the same was not made by a kernel.
+
+    This is evidence against mistakes and plain shortcuts and no proof, for it runs in the student's process. Proof is
+    a test that launches the kernel itself, `grading.check_kernel`.
+
+    Raises:
+        NotAKernel: the result of a call is the same.
+        StudentFailed: a call cannot be replayed: "suspicious", or lost with its process or its slot.
+    """
+    calls = [call for call in session.guarded_calls if any(map(_is_evidence, _leaves(call.result)))]
+    if not calls:
+        return
+    replayed = session.call_without_kernels(calls)
+    for call in calls:
+        try:
+            again = next(replayed)
+        except StudentFailed as error:
+            raise _not_replayed(call, error) from None
+        if _is_same(again, call.result):
+            raise NotAKernel(f"{call.name} gives the same result when kernels do nothing, so no kernel makes it.")
+
+
+def _not_replayed(call: GuardedCall, error: StudentFailed) -> StudentFailed:
+    """What to say of a replay that failed; one that was lost, or took too long, may be tried again."""
+    if error.lost:
+        return error
+    slow = error.verdict == "timed out"
+    kind = exception_kind(str(error))
+    how = "did not end in time" if slow else f"failed with {kind}" if kind else "failed"
+    message = (
+        f"{call.name} was called again with kernels that do nothing, to see that a kernel makes its result, and {how}. "
+        "A person will look. To have it graded without that, leave out of the function what checks the kernel's result "
+        "or waits for it."
+    )
+    return StudentFailed("suspicious", message, error.lines, lost=slow)
+
+
+def _leaves(value: object) -> Iterator[object]:
+    """The tensors and plain values of a result."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from _leaves(item)
+    else:
+        yield value
+
+
+def _is_evidence(leaf: object) -> bool:
+    """Whether a result can tell that a kernel made it: memory that was only allocated may hold one number all over."""
+    import torch
+
+    if isinstance(leaf, torch.Tensor):
+        if leaf.numel() == 1:
+            leaf = leaf.item()
+        else:
+            return leaf.numel() > 1 and bool((leaf != leaf.flatten()[0]).any())
+    return isinstance(leaf, int | float) and leaf not in (0, 1)
+
+
+def _is_same(again: object, result: object) -> bool:
+    """Whether all that is evidence in a result came out again, but for rounding."""
+    before, now = list(_leaves(result)), list(_leaves(again))
+    return len(before) == len(now) and all(
+        _is_same_leaf(other, one) for one, other in zip(before, now, strict=True) if _is_evidence(one)
+    )
+
+
+def _is_same_leaf(again: object, result: object) -> bool:
+    import torch
+
+    if isinstance(result, torch.Tensor):
+        if not isinstance(again, torch.Tensor) or again.shape != result.shape or again.dtype != result.dtype:
+            return False
+        return is_close(again, result)
+    return type(again) is type(result) and again == result

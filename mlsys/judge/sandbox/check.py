@@ -1,0 +1,37 @@
+"""Whether the sandbox that grading needs holds on this machine, found by running a question in it."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import mlsys
+
+
+def check_sandbox(site: Path | None = None, private: Sequence[Path] = ()) -> str:
+    """Start a slot without torch, and look around from a question inside.
+
+    Args:
+        site: folder to import `mlsys` from inside; the one that it lies in when None.
+        private: files and folders that students must not read.
+
+    Returns:
+        "" if it holds, else what is wrong and what to do.
+    """
+    if sys.platform != "linux":
+        return "grading needs Linux; on Windows use WSL2"
+    from mlsys.judge.sandbox.host import QuestionOver, SandboxError, Slot, Tampered
+    from mlsys.judge.sandbox.host.shown_files import exposed
+
+    site = site or Path(mlsys.__file__).parents[1]
+    names = {str(name) for path in private for name in (path.absolute(), path.resolve())}
+    try:
+        with Slot(site, preload=()) as slot, slot.open("mlsys.judge.sandbox.inside.probe:serve") as question:
+            answer = question.request({"private": sorted(names)}).header
+        known = exposed(private)
+    except QuestionOver as error:
+        return f"{error}\n{error.ending.output}"
+    except (SandboxError, Tampered, ValueError) as error:
+        return str(error)
+    if answer["found"]:
+        return "; ".join(answer["found"])
+    return known or "; ".join(f"students' code can see {path}: move it elsewhere" for path in answer["seen"])
