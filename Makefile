@@ -43,6 +43,7 @@ grade: setup labs
 
 lint: setup
 	ruff check .
+	lint-imports --no-logo >/dev/null || lint-imports --no-logo
 	ruff format --check .
 	codespell
 

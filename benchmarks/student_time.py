@@ -23,6 +23,7 @@ from timed_student import Stopwatch, timed_launch, watch
 from mlsys.classroom.batch import submission as questions
 from mlsys.classroom.intake.canonical import canonical_notebook, released_lab, submission_of
 from mlsys.classroom.store import run as runs
+from mlsys.core.cells import plain_python, run_cell
 from mlsys.course.lab import Lab
 from mlsys.course.notebook import read_notebook
 from mlsys.course.tree import CourseTree
@@ -31,9 +32,7 @@ from mlsys.grading.kernels import check as kernel_check
 from mlsys.grading.kernels import guard
 from mlsys.judge import grade_question as runner
 from mlsys.judge import session
-from mlsys.judge.shared.run_cells import run_cell
 from mlsys.judge.site import site
-from mlsys.judge.student_cells import plain_python
 
 CPU_TESTS = ("read", "a", "b", "c", "d", "gap")
 LIMIT_S = 60

@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 
-from mlsys.core.quantities import Amount, amount, positive_amount
+from mlsys.core.arguments import Amount, amount, positive_amount
+from mlsys.core.dtypes import bytes_per_element
 from mlsys.errors import InvalidValue
+from mlsys.hardware.chips import Accelerator
 from mlsys.units import Quantity, ureg
 
 
@@ -119,3 +121,44 @@ def feasibility(
         bandwidth=gate("bandwidth", 1e3 * moving_s, allowed_ms, "ms"),
         compute=gate("compute", 1e3 * computing_s, allowed_ms, "ms"),
     )
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Bytes needed and bytes there; true if they fit."""
+
+    needed: Quantity
+    capacity: Quantity
+
+    @property
+    def headroom(self) -> Quantity:
+        """Bytes left; negative by what is missing."""
+        return ureg.Quantity(self.capacity.m_as("byte") - self.needed.m_as("byte"), "byte")
+
+    def __bool__(self) -> bool:
+        """True if it fits."""
+        return bool(self.needed <= self.capacity)
+
+
+def fits(params: Amount, capacity: Accelerator | Amount, dtype: str = "fp16", other: Amount = 0) -> Fit:
+    """Whether a model's weights, and what comes with them, fit into memory.
+
+    Formula: params x bytes per element + other <= capacity.
+
+    Args:
+        params: a number, or a quantity of param.
+        capacity: a chip, or its memory in bytes.
+        dtype: number format of the weights.
+        other: KV cache, activations, workspace: bytes.
+
+    Raises:
+        InvalidValue: if a value is negative.
+        UnknownName: if the dtype is unknown.
+
+    >>> from mlsys.units import GB
+    >>> bool(fits(13e9, 24 * GB)), bool(fits(13e9, 24 * GB, dtype="int8")), fits(13e9, 24 * GB).headroom.to(GB)
+    (False, True, <Quantity(-2.0, 'gigabyte')>)
+    """
+    room = capacity.memory_capacity if isinstance(capacity, Accelerator) else capacity
+    needed = amount("params", params, "param") * bytes_per_element(dtype) + amount("other", other, "byte")
+    return Fit(ureg.Quantity(needed, "byte"), ureg.Quantity(amount("capacity", room, "byte"), "byte"))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlsys import formulas, ops
-from mlsys.core.quantities import amount, positive_amount
+from mlsys.core.arguments import amount, positive_amount
 from mlsys.errors import InvalidValue
 from mlsys.feasibility import feasibility
 from mlsys.units import GB, TB, TFLOP, GiB, byte, flop, ms, param, second, token

@@ -4,10 +4,12 @@ from hypothesis import strategies as st
 
 from mlsys import Hardware, models
 from mlsys.errors import InvalidValue, UnknownName
+from mlsys.feasibility import fits
 from mlsys.hardware import UnknownField
 from mlsys.hardware.energy import MixedBases, basis
 from mlsys.hardware.links import link
-from mlsys.hardware.memory import fits, kv_cache_bytes, level, levels
+from mlsys.hardware.memory import level, levels
+from mlsys.models.kv_cache import kv_cache_bytes
 from mlsys.units import GB, MiB, ureg
 
 LLAMA_7B = {"layers": 32, "kv_heads": 32, "head_dim": 128}

@@ -16,7 +16,7 @@ from sphinx.ext.napoleon import Config, GoogleDocstring
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.typing import stringify_annotation
 
-from mlsys.core.quantities import Amount
+from mlsys.core.arguments import Amount
 from mlsys.units import Quantity
 
 CODE = re.compile(r"(?<![`:])`([^`\n]+)`(?!`)")

@@ -12,7 +12,7 @@ import triton
 from torch.nn import functional
 
 from mlsys import ops
-from mlsys.bench.run import row
+from mlsys.bench.row import row
 from mlsys.bench.suite.setting import Setting, Work, compiled, liger
 from mlsys.measure.ceilings import Ceilings
 from mlsys.measure.gpu_ceilings import PRECISIONS

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from mlsys.bench.run import row
+from mlsys.bench.row import row
 from mlsys.bench.suite.setting import compiled
 from mlsys.measure.ceilings import Ceilings
 from mlsys.measure.records import Row

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from mlsys.bench.run import row
+from mlsys.bench.row import row
 from mlsys.measure.ceilings import Ceilings
 from mlsys.measure.records import Row
 

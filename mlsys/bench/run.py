@@ -1,10 +1,9 @@
-"""`mlsys bench`: measure the labs' kernels and the chapters' suite on this GPU, and write the record they draw from.
+"""Measure the labs' kernels and the chapters' suite on this GPU, for the record that the book draws from.
 
 A lab that has something to measure brings `labs/<lab>/bench.py` with `rows(names, ceilings) -> list[Row]`; `names` are
 the names that the lab's own setup and solutions define.
 """
 
-import argparse
 import datetime
 import runpy
 import subprocess
@@ -18,66 +17,19 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from mlsys.bench.row import row
-from mlsys.bench.table import ceilings_table, rows_table
 from mlsys.errors import UserError
-from mlsys.measure.ceilings import Ceilings, measure_ceilings
-from mlsys.measure.device import Device, detect_device
-from mlsys.measure.gpu_jobs import refuse_shared_gpu
+from mlsys.measure.ceilings import Ceilings
+from mlsys.measure.device import Device
 from mlsys.measure.records import (
-    RESULTS_FOLDER,
-    SUITES,
     BrokenRecord,
     Record,
     Row,
     check_row,
     parse,
-    refuse_lost_suites,
-    save,
-    slug,
 )
-
-__all__ = ["add_arguments", "row", "run"]
 
 RECORDED_PACKAGES = ("mlsys", "torch", "triton", "liger-kernel")
 Measurement = Callable[[Ceilings], Iterable[Row]]
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What to measure, where to write, or what to take in."""
-    parser.add_argument("--suite", choices=[*SUITES, "all"], default="all", help="labs, chapters, or both (default)")
-    parser.add_argument("--out", type=Path, default=RESULTS_FOLDER, help="folder for the record")
-    parser.add_argument("--commit", default="", help="commit that is measured; by default the one checked out")
-    parser.add_argument("--import", dest="record", type=Path, help="check a record made on another machine and keep it")
-
-
-def run(args: argparse.Namespace) -> int:
-    """Measure here, or take in a record; the exit status is 1 if something could not be measured."""
-    if args.record:
-        record = read_record(args.record)
-        print(f"{record.label}\n{len(record.rows)} measurements: {save(record, args.out)}")
-        return 0
-    root = Path.cwd()
-    commit = args.commit or commit_of(root)
-    device = detect_device()
-    if device.kind != "gpu":
-        raise UserError("no CUDA GPU here: run `mlsys bench` where there is one, then `mlsys bench --import FILE` here")
-    measurements = measurements_of(root, args.suite)
-    suites = set(SUITES) if args.suite == "all" else {args.suite}
-    refuse_lost_suites(args.out / f"{slug(device.name)}.json", suites)
-    refuse_shared_gpu()
-    print(f"measuring the ceilings of {device.name} ...", flush=True)
-    ceilings = measure_ceilings(device)
-    print(ceilings_table(ceilings), flush=True)
-    found = measure(measurements, ceilings)
-    record = record_of(device, commit, found.rows)
-    print(f"\n{rows_table(record.rows)}\n\n{record.label}")
-    for reason in found.left_out:
-        print(f"left out: {reason}")
-    whole = suites <= {row.suite for row in record.rows}
-    path = save(record, args.out if whole else args.out / "incomplete")  # an older record keeps what failed here
-    print(f"{len(record.rows)} measurements: {path}")
-    return 1 if found.left_out else 0
 
 
 @dataclass
@@ -178,8 +130,8 @@ def lab_rows(path: Path, ceilings: Ceilings) -> Iterable[Row]:
 
 def lab_names(path: Path) -> dict[str, Any]:
     """The names that a lab's setup and solution cells define, run in order."""
+    from mlsys.core.cells import run_cell
     from mlsys.course.lab import ANSWERS, SETUP, Lab
-    from mlsys.judge.shared.run_cells import run_cell
 
     module = ModuleType(path.parent.name)
     for cell in Lab.load(path).cells:

@@ -14,10 +14,11 @@ from rich.console import Console
 
 from mlsys.classroom.batch.choose_attempt import Judging
 from mlsys.classroom.batch.reference_solution import LabFault, check_own_answers
+from mlsys.classroom.gradebook.nbgrader import configured_cpu_limit_s, marks
 from mlsys.classroom.gradebook.record_results import disk_faults, enter
 from mlsys.classroom.intake.collect import Collected, collect
-from mlsys.classroom.limited import helper_ends
 from mlsys.classroom.plan import Work, open_work
+from mlsys.classroom.processes.limited import helper_ends
 from mlsys.classroom.progress import tracked
 from mlsys.classroom.regrade import Change, changes_of, with_gpu_results
 from mlsys.classroom.report import safe
@@ -25,7 +26,6 @@ from mlsys.classroom.store.record import QuestionRecord, Record
 from mlsys.classroom.store.run import Run, one_at_a_time, terms
 from mlsys.classroom.students.roster import Roster
 from mlsys.course.lab import Lab, find_lab, find_labs
-from mlsys.course.nbgrader import configured_cpu_limit_s, marks
 from mlsys.course.release import release
 from mlsys.course.sample_class import hand_in
 from mlsys.course.tree import CourseTree

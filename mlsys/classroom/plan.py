@@ -4,16 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mlsys.classroom.gradebook.nbgrader import configured_device
 from mlsys.classroom.intake.canonical import released_lab
 from mlsys.classroom.intake.collect import Collected
 from mlsys.classroom.store.record import Record
 from mlsys.course.digest import digest, package_digest
 from mlsys.course.lab import Lab
-from mlsys.course.nbgrader import configured_device
 from mlsys.course.tree import CourseTree
 from mlsys.judge import grade_question as runner
 from mlsys.judge.sandbox.check import check_sandbox
-from mlsys.judge.sandbox.host.bubblewrap import SandboxError
+from mlsys.judge.sandbox.protocol.places import SandboxError
 from mlsys.judge.site import site
 
 

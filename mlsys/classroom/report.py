@@ -15,7 +15,7 @@ from mlsys.classroom.canvas.csv_file import guarded
 from mlsys.classroom.intake.collect import Collected
 from mlsys.classroom.intake.layouts import Ignored
 from mlsys.classroom.store.record import MARKED, REFUSED, WAITING, QuestionRecord, Record
-from mlsys.classroom.students.history import write_atomically
+from mlsys.core.files import write_atomically
 
 COLUMNS = ("student", "question", "verdict", "points", "max_points", "waiting", "sandboxed", "message")
 NO_SANDBOX = "graded without the sandbox"

@@ -7,7 +7,7 @@ waits for a GPU or a person, or was refused stays blank. Whoever stands on one s
 import argparse
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,10 +15,11 @@ from rich.console import Console
 
 from mlsys.classroom.canvas.fill import BLANK, FILLED, KEPT, NO_ROW, NO_SCORE, Filled, Note, fill, score_of
 from mlsys.classroom.canvas.gradebook import Gradebook, new_roster, read_gradebook
+from mlsys.classroom.gradebook.nbgrader import marked_records
 from mlsys.classroom.store.record import Record
-from mlsys.classroom.students.history import History, write_atomically
-from mlsys.classroom.students.roster import Student
-from mlsys.classroom.students.roster_file import read_roster
+from mlsys.classroom.students.history import History
+from mlsys.classroom.students.roster import Student, read_roster
+from mlsys.core.files import write_atomically
 from mlsys.course.lab import find_lab
 from mlsys.course.tree import COURSE, CourseTree
 from mlsys.errors import UserError
@@ -64,52 +65,16 @@ def run(args: argparse.Namespace) -> int:
     if args.out.resolve() == args.canvas.resolve():
         raise UserError(f"{args.out} is Canvas's own file, which is kept: choose another name for --out")
     tree = CourseTree(args.course)
-    records, unreadable = results(tree, args.lab)
+    records, unreadable = marked_records(tree, args.lab)
+    notes = [Note(BLANK, path.stem, f"{path} cannot be read: grade again") for path in unreadable]
     students = dict(read_roster(args.roster).students) if args.roster else _as_handed_in(tree, args.lab, records)
     assignment = gradebook.assignment(args.assignment or args.lab)
     filled = fill(gradebook, assignment, map(score_of, records), students, scale=args.scale)
-    filled = replace(filled, notes=(*filled.notes, *unreadable))
+    filled = replace(filled, notes=(*filled.notes, *notes))
     write_atomically(args.out, filled.table.to_bytes())
     show(filled, gradebook, console)
     console.print(f"Column {assignment.header!r} written to {args.out}: import it in Canvas", soft_wrap=True)
     return 0
-
-
-def results(tree: CourseTree, lab: str) -> tuple[list[Record], list[Note]]:
-    """The records of a lab with the points that people gave, and a note on each that cannot be read.
-
-    Raises:
-        UserError: there are none.
-    """
-    paths = sorted((tree.root / "records" / lab).glob("*.json"))
-    if not paths:
-        raise UserError(f"{tree.root} has no results of {lab}: run `mlsys grade {lab}` first")
-    read = [(path, Record.read(path)) for path in paths]
-    marks = _marks(tree, lab)
-    records = [
-        replace(
-            record,
-            questions=tuple(
-                question.marked(marks[record.student, question.grade_id])
-                if (record.student, question.grade_id) in marks
-                else question
-                for question in record.questions
-            ),
-        )
-        for _, record in read
-        if record
-    ]
-    bad = [Note(BLANK, path.stem, f"{path} cannot be read: grade again") for path, record in read if not record]
-    return records, bad
-
-
-def _marks(tree: CourseTree, lab: str) -> Mapping[tuple[str, str], float]:
-    # Opening a gradebook that is not there would make one.
-    if not (tree.root / "gradebook.db").is_file():
-        return {}
-    from mlsys.course.nbgrader import marks
-
-    return marks(tree, lab)
 
 
 def _as_handed_in(tree: CourseTree, lab: str, records: Iterable[Record]) -> dict[str, Student]:

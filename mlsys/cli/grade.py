@@ -1,12 +1,16 @@
-"""The command `mlsys grade LAB`: its arguments."""
+"""`mlsys grade LAB`: grade a class of submissions."""
 
 import argparse
+import gc
 import os
 import shlex
+import sys
 from pathlib import Path
 
-from mlsys.classroom.batch import workers
-from mlsys.classroom.store.run import Run
+from rich.console import Console
+
+from mlsys.classroom.processes import workers
+from mlsys.classroom.store.run import Run, one_at_a_time
 from mlsys.classroom.students.attempt_policy import POLICIES
 from mlsys.course.tree import COURSE, CourseTree
 
@@ -63,9 +67,7 @@ def positive(text: str) -> int:
 def run(args: argparse.Namespace) -> int:
     """Grade a lab of the repository in the current folder."""
     workers.warm_up()  # they import torch while this process imports nbgrader
-    from mlsys.cli.grade_lab import grade_lab
-
-    return grade_lab(args)
+    return _grade(args)
 
 
 def remembered(args: argparse.Namespace) -> dict[str, str]:
@@ -85,3 +87,57 @@ def interrupted(args: argparse.Namespace) -> str:
     words += ["--yes"] if args.yes else []
     words += ["--unsafe-no-sandbox"] if args.unsafe_no_sandbox else []
     return f"Interrupted: what was graded is kept. Go on with `{shlex.join(words)}`"
+
+
+def _grade(args: argparse.Namespace) -> int:
+    """Grade a lab of the repository in the current folder."""
+    from mlsys.classroom.grade_class import Options, grade_class
+    from mlsys.classroom.gradebook.record_results import disk_faults
+    from mlsys.classroom.students.roster import read_roster
+    from mlsys.cli.grade_output import show
+
+    # Into a file, rich would assume 80 columns.
+    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 140
+    root, tree, console = Path.cwd(), CourseTree(args.course), Console(width=width)
+    _go_on(args, tree, console)
+    options = Options(
+        submissions=args.submissions,
+        workers=args.workers,
+        student=args.student,
+        accept_changes=args.yes,
+        roster=read_roster(args.roster) if args.roster else None,
+        policy=args.attempt or POLICIES[0],
+        sample_class=args.sample_class,
+        unsafe_no_sandbox=args.unsafe_no_sandbox,
+        arguments=remembered(args),
+    )
+    gc.freeze()  # what is imported stays: else collections that walk it take a tenth of the time
+    batch = grade_class(root, tree, args.lab, options, console)
+    with disk_faults(tree):
+        show(batch, tree, console)
+    return 0
+
+
+def _go_on(args: argparse.Namespace, tree: CourseTree, console: Console) -> None:
+    """Say that a run was interrupted, and with `--resume` take over its arguments.
+
+    Raises:
+        UserError: the last run is still at work.
+    """
+    last = Run.read(tree, args.lab)
+    if last is None or last.finished:
+        if args.resume:
+            console.print(f"No run of {args.lab} was interrupted: grading what is new or changed.")
+        return
+    with one_at_a_time(tree):  # or it is not interrupted, but at work
+        pass
+    console.print(f"The run of {args.lab} that began {last.started_at} was interrupted: going on with it.")
+    if args.resume and not (args.submissions or args.sample_class):
+        args.sample_class = "sample_class" in last.arguments
+        args.submissions = Path(last.arguments["submissions"]) if "submissions" in last.arguments else None
+    if args.resume:
+        args.roster = args.roster or (Path(last.arguments["roster"]) if "roster" in last.arguments else None)
+        args.attempt = args.attempt or last.arguments.get("attempt")
+        args.student = args.student or last.arguments.get("student", "")
+        words = " ".join(f"--{name.replace('_', '-')} {getattr(args, name)}" for name in RESUMED if getattr(args, name))
+        console.print(f"Its arguments: {words or 'none'}", soft_wrap=True, markup=False)

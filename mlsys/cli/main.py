@@ -17,11 +17,11 @@ from mlsys.errors import UserError
 COMMANDS = {
     "doctor": ("mlsys.cli.doctor", "what this machine is, and what of the course it can run"),
     "roofline": ("mlsys.cli.roofline", "measure this machine and draw its roofline"),
-    "bench": ("mlsys.bench.run", "measure this GPU and the labs' kernels, and write labs/results/"),
-    "release": ("mlsys.course.release", "build the labs that students get"),
+    "bench": ("mlsys.cli.bench", "measure this GPU and the labs' kernels, and write labs/results/"),
+    "release": ("mlsys.cli.release", "build the labs that students get"),
     "grade": ("mlsys.cli.grade", "grade a class of submissions"),
     "export": ("mlsys.cli.export", "write a lab's scores into a Canvas gradebook"),
-    "publish": ("mlsys.course.publish", "write the public tree: site, labs without solutions, wheel"),
+    "publish": ("mlsys.cli.publish", "write the public tree: site, labs without solutions, wheel"),
 }
 
 EXTRA_OF = {

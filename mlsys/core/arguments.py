@@ -1,4 +1,6 @@
-"""Checks of arguments whose errors name the value, what is allowed and the nearest valid choice.
+"""Arguments of public functions: checked, and read from plain numbers or quantities.
+
+An error names the value, what is allowed and the nearest valid choice.
 
 The error is `mlsys.errors.InvalidValue`, a ValueError that the command line reports with exit status 2.
 
@@ -16,9 +18,12 @@ import difflib
 import math
 import operator
 from collections.abc import Iterable
-from typing import Any, SupportsIndex
+from typing import Any, SupportsIndex, TypeAlias
+
+import pint
 
 from mlsys.errors import InvalidValue
+from mlsys.units import Quantity, ureg
 
 
 def positive_int(name: str, value: SupportsIndex) -> int:
@@ -133,3 +138,55 @@ def _suggestion(value: Any, choices: tuple[str, ...]) -> str:
     folded = {choice.casefold(): choice for choice in choices}
     close = difflib.get_close_matches(str(value).casefold(), folded, n=1, cutoff=0.5)
     return f"; did you mean {folded[close[0]]!r}?" if close else ""
+
+
+Amount: TypeAlias = float | Quantity | pint.Unit
+"""A plain number in the unit that the function states, or a quantity in any unit of that dimension.
+
+A bare unit, such as `TB / second`, is one of it.
+"""
+
+
+def amount(name: str, value: Amount, unit: str) -> float:
+    """The value as a plain number of `unit`s, finite and not negative.
+
+    Args:
+        name: what the caller calls the value.
+        value: a plain number, taken in `unit`, a quantity, or a unit (one of it).
+        unit: unit to read the value in.
+
+    Raises:
+        InvalidValue: if the value is negative, infinite, not a number, or no number at all.
+        pint.DimensionalityError: if the value is a quantity of another dimension.
+
+    >>> from mlsys.units import GB
+    >>> amount("size", 2 * GB, "byte"), amount("size", 64, "byte")
+    (2000000000.0, 64.0)
+    """
+    if isinstance(value, ureg.Unit):
+        value = 1 * value
+    if isinstance(value, ureg.Quantity):
+        value = value.m_as(unit)
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise InvalidValue(f"{name} is {value!r}: give a number of {unit} or a quantity") from None
+    if not math.isfinite(number) or number < 0:
+        raise InvalidValue(f"{name} is {value!r}: it must be finite and not negative")
+    return number
+
+
+def positive_amount(name: str, value: Amount, unit: str) -> float:
+    """The same as `amount`, refusing zero too.
+
+    Raises:
+        InvalidValue: if the value is zero, negative, infinite, not a number, or no number at all.
+        pint.DimensionalityError: if the value is a quantity of another dimension.
+
+    >>> positive_amount("bandwidth", 25e9, "byte/second")
+    25000000000.0
+    """
+    number = amount(name, value, unit)
+    if number == 0:
+        raise InvalidValue(f"{name} is {value!r}: it must be more than zero")
+    return number

@@ -5,10 +5,10 @@ from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 
-import mlsys
 from mlsys.errors import InvalidValue
 
-PACKAGE = Path(mlsys.__file__).parent
+PACKAGE = Path(__file__).parents[1]
+"""Folder of the package `mlsys`."""
 
 
 @cache
@@ -63,7 +63,7 @@ def _borrowed_names(module: str) -> dict[str, str]:
         return {}
     return {
         alias.asname or alias.name: f"{node.module}.{alias.name}"
-        for node in ast.parse(modules()[module].read_text(encoding="utf-8")).body
+        for node in ast.walk(ast.parse(modules()[module].read_text(encoding="utf-8")))
         if isinstance(node, ast.ImportFrom) and node.module
         for alias in node.names
     }

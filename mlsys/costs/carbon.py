@@ -15,8 +15,7 @@ from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
 
-from mlsys.core.arguments import positive_int
-from mlsys.core.quantities import Amount, amount, positive_amount
+from mlsys.core.arguments import Amount, amount, positive_amount, positive_int
 from mlsys.core.sourced import Sourced, load_toml, sourced
 from mlsys.errors import InvalidValue, UnknownName
 from mlsys.units import Quantity, ureg

@@ -14,7 +14,7 @@ ranges that were quoted at a stated time.
 from dataclasses import dataclass
 from typing import Any
 
-from mlsys.core.quantities import Amount, amount, positive_amount
+from mlsys.core.arguments import Amount, amount, positive_amount
 from mlsys.core.sourced import Sourced, load_toml, sourced
 from mlsys.errors import InvalidValue, UnknownName
 from mlsys.formulas import attainable

@@ -2,9 +2,8 @@
 
 import hashlib
 from functools import cache
-from pathlib import Path
 
-import mlsys
+from mlsys.core.package import PACKAGE
 
 
 def digest(*parts: bytes | str) -> str:
@@ -23,6 +22,6 @@ def digest(*parts: bytes | str) -> str:
 @cache
 def package_digest(part: str = "") -> str:
     """The digest of all files of the installed package, or of one of its folders: code, data and templates."""
-    root = Path(mlsys.__file__).parent / part
+    root = PACKAGE / part
     files = sorted(path for path in root.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
     return digest(*(item for path in files for item in (str(path.relative_to(root)), path.read_bytes())))

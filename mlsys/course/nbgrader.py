@@ -11,10 +11,10 @@ from nbgrader.api import Gradebook
 from nbgrader.converters import GenerateAssignment
 from nbgrader.converters.base import NbGraderException
 from nbgrader.coursedir import CourseDirectory
-from nbgrader.plugins.export import CsvExportPlugin
 from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
 
+from mlsys.core.files import write_atomically
 from mlsys.course.tree import CourseTree
 
 
@@ -35,7 +35,7 @@ def generate_assignment(tree: CourseTree, lab: str) -> None:
     config.CourseDirectory.assignment_id = lab
     config.GenerateAssignment.force = True
     path = tree.log(f"{lab}-GenerateAssignment")
-    with _log_to(path):
+    with log_to(path):
         try:
             GenerateAssignment(coursedir=CourseDirectory(config=config), config=config).start()
         except NbGraderException as error:
@@ -50,56 +50,15 @@ def open_gradebook(tree: CourseTree) -> Iterator[Gradebook]:
         yield gradebook
 
 
-def enter_refusal(tree: CourseTree, lab: str, student: str, reason: str) -> None:
-    """Enter a submission that cannot be graded: no points, the reason as a comment, a person's marks untouched."""
-    with open_gradebook(tree) as gradebook:
-        gradebook.update_or_create_student(student)
-        submission = gradebook.update_or_create_submission(lab, student)
-        for notebook in submission.notebooks:
-            for grade in notebook.grades:
-                grade.auto_score, grade.needs_manual_grade = 0.0, False
-            for comment in notebook.comments:
-                comment.auto_comment = f"refused: {reason}"
-        gradebook.db.commit()
-
-
-def marks(tree: CourseTree, lab: str) -> dict[tuple[str, str], float]:
-    """The points that a person gave, by student and grade_id."""
-    with open_gradebook(tree) as gradebook:
-        return {
-            (submission.student.id, grade.cell.name): float(grade.score)
-            for submission in gradebook.assignment_submissions(lab)
-            for notebook in submission.notebooks
-            for grade in notebook.grades
-            if grade.manual_score is not None
-        }
-
-
-def export_gradebook(tree: CourseTree, lab: str, path: Path) -> None:
-    """Write one lab's grades as nbgrader itself exports them."""
-    with open_gradebook(tree) as gradebook, _log_to(tree.log(f"{lab}-export")):
-        CsvExportPlugin(to=str(path), assignment=[lab]).export(gradebook)
-
-
-def configured_device(tree: CourseTree) -> str:
-    """The device that the course's `nbgrader_config.py` sets for grading."""
-    return str(nbgrader_config(tree).RunQuestions.get("device", "auto"))
-
-
-def configured_cpu_limit_s(tree: CourseTree) -> int:
-    """The limit on computing that the course's `nbgrader_config.py` sets for each question."""
-    from mlsys.judge.grade_question import LIMITS
-
-    return int(nbgrader_config(tree).RunQuestions.get("cpu_limit_s", LIMITS.cpu_s))
-
-
 def nbgrader_config(tree: CourseTree) -> Config:
     """What the course's `nbgrader_config.py` sets."""
+    _follow_moved_modules(tree.root / "nbgrader_config.py")
     return PyFileConfigLoader("nbgrader_config.py", path=str(tree.root)).load_config()
 
 
 @contextmanager
-def _log_to(path: Path) -> Iterator[None]:
+def log_to(path: Path) -> Iterator[None]:
+    """Write what nbgrader says meanwhile to a file."""
     logger = logging.getLogger("traitlets")  # what converters without an application log to
     handler = logging.FileHandler(path, mode="w", encoding="utf-8")
     kept = logger.handlers[:], logger.propagate, logger.level
@@ -118,3 +77,19 @@ def _find_nbgraders_programs() -> None:
     folder = str(Path(sys.executable).parent)
     if folder not in os.environ.get("PATH", "").split(os.pathsep):
         os.environ["PATH"] = os.pathsep.join([folder, os.environ.get("PATH", "")])
+
+
+_MOVED = {"from mlsys.grading.nbgrader_plugin import": "from mlsys.classroom.gradebook.nbgrader_plugin import"}
+"""Lines of `nbgrader_config.py` that `mlsys` wrote under an earlier layout of the package, with what they are now."""
+
+
+def _follow_moved_modules(config: Path) -> None:
+    """Rewrite the line by which an older course's configuration imports the course's steps; the rest stays."""
+    if not config.is_file():
+        return
+    text = moved = config.read_text(encoding="utf-8")
+    for old, new in _MOVED.items():
+        moved = moved.replace(old, new)
+    if moved != text:
+        write_atomically(config, moved.encode())
+        print(f"{config}: its import of the course's steps is brought up to date; nothing else in it changed")

@@ -4,7 +4,6 @@ It holds the built site, the released notebooks and the chapters' notebooks for 
 lab source, no solution and no hidden test. The site lies at its top, so that a static host can serve it as it is.
 """
 
-import argparse
 import os
 import subprocess
 import sys
@@ -15,7 +14,7 @@ from mlsys.course.digest import package_digest
 from mlsys.course.lab import find_labs
 from mlsys.course.release import is_released
 from mlsys.course.settings import Settings, read_settings
-from mlsys.course.tree import COURSE, CourseTree
+from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError
 
 LIST = ".published"
@@ -31,23 +30,6 @@ This folder is made by `mlsys publish`; changes made here are lost with the next
 
 {links}
 """
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `mlsys publish`."""
-    parser.add_argument(
-        "folder", type=Path, metavar="DIR", help="where the student tree goes; empty, or published before"
-    )
-    parser.add_argument("--course", type=Path, default=Path(COURSE), help="folder of the nbgrader tree (%(default)s)")
-
-
-def run(args: argparse.Namespace) -> int:
-    """Publish the repository in the current folder."""
-    root = Path.cwd()
-    count = publish(root, CourseTree(args.course), args.folder)
-    site = "" if (args.folder / "index.html").is_file() else " (without the site, which is not built: run `make book`)"
-    print(f"{args.folder}: {count} files{site}")
-    return 0
 
 
 def publish(root: Path, tree: CourseTree, folder: Path) -> int:

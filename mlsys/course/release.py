@@ -4,28 +4,14 @@ nbgrader's own generate_assignment does the work, with the steps that
 `mlsys.classroom.gradebook.nbgrader_plugin.configure` lists.
 """
 
-import argparse
 from pathlib import Path
 
 from mlsys.course.digest import digest, package_digest
 from mlsys.course.lab import Lab, LabError, find_lab, find_labs
 from mlsys.course.notebook import write_notebook
 from mlsys.course.settings import WHEEL_TOKEN, Settings, read_settings
-from mlsys.course.tree import COURSE, CourseTree
+from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `mlsys release`."""
-    parser.add_argument("lab", nargs="*", help="labs to release (all of them if none is named)")
-    parser.add_argument("--course", type=Path, default=Path(COURSE), help="folder of the nbgrader tree (%(default)s)")
-
-
-def run(args: argparse.Namespace) -> int:
-    """Release labs from the repository in the current folder."""
-    for line in release(Path.cwd(), CourseTree(args.course), args.lab or None):
-        print(line)
-    return 0
 
 
 def release(root: Path, tree: CourseTree, names: list[str] | None = None) -> list[str]:

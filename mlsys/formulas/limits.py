@@ -1,6 +1,6 @@
 """Times and rates that hardware allows: the iron law, balance, and the two ceilings of a roofline."""
 
-from mlsys.core.quantities import Amount, amount, positive_amount
+from mlsys.core.arguments import Amount, amount, positive_amount
 from mlsys.errors import InvalidValue
 from mlsys.units import Quantity, ureg
 

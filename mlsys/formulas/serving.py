@@ -3,9 +3,8 @@
 from pint import Unit
 
 from mlsys import ops
-from mlsys.core.arguments import positive_int
+from mlsys.core.arguments import Amount, amount, positive_amount, positive_int
 from mlsys.core.dtypes import bytes_per_element
-from mlsys.core.quantities import Amount, amount, positive_amount
 from mlsys.errors import InvalidValue
 from mlsys.units import Quantity, ureg
 

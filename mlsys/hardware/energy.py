@@ -20,8 +20,7 @@ from functools import cache, total_ordering
 from types import MappingProxyType
 from typing import Any
 
-from mlsys.core.arguments import positive_int
-from mlsys.core.quantities import Amount, amount
+from mlsys.core.arguments import Amount, amount, positive_int
 from mlsys.core.sourced import Sourced, load_toml, sourced
 from mlsys.errors import UnknownName, UserError
 from mlsys.ops import Op

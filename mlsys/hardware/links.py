@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import cache, total_ordering
 from typing import NoReturn
 
-from mlsys.core.quantities import Amount, amount
+from mlsys.core.arguments import Amount, amount
 from mlsys.core.sourced import Sourced, load_toml, sourced
 from mlsys.errors import InvalidValue, UnknownName, UserError
 from mlsys.units import Quantity, ureg

@@ -1,12 +1,10 @@
-"""Memory levels with size, latency, bandwidth and energy, each with its basis, and what fits into device memory.
+"""Memory levels with size, latency, bandwidth and energy, each with its basis.
 
 >>> h100 = {level.name: level for level in levels("h100-sxm")}
 >>> round(h100["hbm"].latency.to("ns")), round(h100["l2"].latency / h100["l1"].latency, 1)
 (<Quantity(244, 'nanosecond')>, <Quantity(6.6, 'dimensionless')>)
 >>> round(h100["register"].capacity.m_as("MiB"))
 33
->>> kv_cache_bytes(layers=32, kv_heads=32, head_dim=128, tokens=2048).to("GiB")
-<Quantity(1.0, 'gibibyte')>
 """
 
 from collections.abc import Mapping
@@ -14,9 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from mlsys.core.arguments import non_negative_int, positive_int
-from mlsys.core.dtypes import bytes_per_element
-from mlsys.core.quantities import Amount, amount, positive_amount
+from mlsys.core.arguments import Amount, positive_amount
 from mlsys.core.sourced import Sourced, load_toml, sourced
 from mlsys.errors import UnknownName
 from mlsys.hardware.chips import Accelerator, Hardware, UnknownField
@@ -154,71 +150,3 @@ def level(system: str, name: str) -> Level:
     if name not in found:
         raise UnknownName.of(f"memory level of {system}", name, found)
     return found[name]
-
-
-def kv_cache_bytes(
-    *, layers: int, kv_heads: int, head_dim: int, tokens: int, batch: int = 1, dtype: str = "fp16"
-) -> Quantity:
-    """Size of the keys and values that a decoder keeps.
-
-    Formula: 2 x layers x kv_heads x head_dim x tokens x batch x bytes per element.
-
-    Args:
-        layers: blocks of the model.
-        kv_heads: heads of keys and values; fewer than query heads under grouped-query attention.
-        head_dim: elements of one head.
-        tokens: positions kept for each sequence.
-        batch: sequences.
-        dtype: number format of the cache.
-
-    Raises:
-        InvalidValue: if a size is not a positive integer (`tokens` may be 0).
-        UnknownName: if the dtype is unknown.
-
-    >>> kv_cache_bytes(layers=32, kv_heads=32, head_dim=128, tokens=1)
-    <Quantity(524288, 'byte')>
-    """
-    elements = 2 * positive_int("layers", layers) * positive_int("kv_heads", kv_heads)
-    elements *= positive_int("head_dim", head_dim) * non_negative_int("tokens", tokens) * positive_int("batch", batch)
-    return ureg.Quantity(elements * bytes_per_element(dtype), "byte")
-
-
-@dataclass(frozen=True)
-class Fit:
-    """Bytes needed and bytes there; true if they fit."""
-
-    needed: Quantity
-    capacity: Quantity
-
-    @property
-    def headroom(self) -> Quantity:
-        """Bytes left; negative by what is missing."""
-        return ureg.Quantity(self.capacity.m_as("byte") - self.needed.m_as("byte"), "byte")
-
-    def __bool__(self) -> bool:
-        """True if it fits."""
-        return bool(self.needed <= self.capacity)
-
-
-def fits(params: Amount, capacity: Accelerator | Amount, dtype: str = "fp16", other: Amount = 0) -> Fit:
-    """Whether a model's weights, and what comes with them, fit into memory.
-
-    Formula: params x bytes per element + other <= capacity.
-
-    Args:
-        params: a number, or a quantity of param.
-        capacity: a chip, or its memory in bytes.
-        dtype: number format of the weights.
-        other: KV cache, activations, workspace: bytes.
-
-    Raises:
-        InvalidValue: if a value is negative.
-        UnknownName: if the dtype is unknown.
-
-    >>> from mlsys.units import GB
-    >>> bool(fits(13e9, 24 * GB)), bool(fits(13e9, 24 * GB, dtype="int8")), fits(13e9, 24 * GB).headroom.to(GB)
-    (False, True, <Quantity(-2.0, 'gigabyte')>)
-    """
-    room = capacity.memory_capacity if isinstance(capacity, Accelerator) else capacity
-    needed = amount("params", params, "param") * bytes_per_element(dtype) + amount("other", other, "byte")
-    return Fit(ureg.Quantity(needed, "byte"), ureg.Quantity(amount("capacity", room, "byte"), "byte"))

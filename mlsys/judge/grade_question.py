@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from multiprocessing.util import Finalize
 from typing import Any
 
+from mlsys.core.cells import defined_names, free_names, parse, plain_python, used_names
 from mlsys.course.lab import PREDICT, SETUP, SOLUTION, Lab, Question
 from mlsys.course.starter import starter
 from mlsys.errors import UserError
@@ -25,15 +26,7 @@ from mlsys.judge.sandbox.host.sandbox import WARM_UP, Slot
 from mlsys.judge.sandbox.protocol.limits import Limits
 from mlsys.judge.session import Program
 from mlsys.judge.site import site
-from mlsys.judge.student_cells import (
-    defined_names,
-    free_names,
-    needed_statements,
-    parse,
-    plain_python,
-    read_added,
-    used_names,
-)
+from mlsys.judge.student_cells import needed_statements, read_added
 from mlsys.measure.device import torch_sees_gpu
 
 slot_index = 0

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from mlsys.core.cells import free_names, run_cell
 from mlsys.grading.checks import assertions as checks
 from mlsys.grading.checks.tolerances import is_close
 from mlsys.grading.device import JUDGE_VARIABLE
@@ -22,13 +23,12 @@ from mlsys.grading.draws import SEED_VARIABLE, torch_seed
 from mlsys.grading.remote import Proxy
 from mlsys.grading.verdicts import GradingError, NotAKernel, Suspicious, Verdict
 from mlsys.judge.gpu_lock import GpuTurns
-from mlsys.judge.sandbox.host.bubblewrap import SandboxError
 from mlsys.judge.sandbox.host.sandbox import Slot
+from mlsys.judge.sandbox.protocol.places import SandboxError
 from mlsys.judge.sandbox.protocol.shared_buffer import Tampered
 from mlsys.judge.session import FUNCTION, GuardedCall, Program, Session, StudentFailed
-from mlsys.judge.shared.run_cells import describe_failure, run_cell
+from mlsys.judge.shared.run_cells import describe_failure
 from mlsys.judge.shared.untrusted_text import exception_kind, own_lines, printable, without_inputs
-from mlsys.judge.student_cells import free_names
 
 _MARKER = re.compile(r"^[ \t]*### (BEGIN|END) HIDDEN TESTS[ \t]*$", re.MULTILINE)
 

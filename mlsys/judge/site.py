@@ -13,8 +13,7 @@ from functools import cache
 from multiprocessing.util import Finalize
 from pathlib import Path
 
-import mlsys
-from mlsys.core.package import defined_as, module_name, modules
+from mlsys.core.package import PACKAGE, defined_as, module_name, modules
 from mlsys.judge import session
 from mlsys.judge.sandbox.host.sandbox import WARM_UP
 
@@ -35,8 +34,6 @@ ENTRIES = (
 )
 """Modules of the judge that the sandbox starts with."""
 
-_PACKAGE = Path(mlsys.__file__).parent
-
 
 @cache
 def site(withheld: tuple[str, ...] = ()) -> Path:
@@ -54,7 +51,7 @@ def site(withheld: tuple[str, ...] = ()) -> Path:
         None, shutil.rmtree, (folder, True), exitpriority=0
     )  # `atexit` is not heard in processes of multiprocessing
     for path in _shown_files():
-        target = folder / "mlsys" / path.relative_to(_PACKAGE)
+        target = folder / "mlsys" / path.relative_to(PACKAGE)
         target.parent.mkdir(parents=True, exist_ok=True)
         names = [name for name in withheld if path.suffix == ".py" and _touches(name, module_name(path))]
         if names:
@@ -115,7 +112,7 @@ def _shown_files() -> tuple[Path, ...]:
         if name not in shown:
             shown.add(name)
             found += _imports(name)
-    data = [path for path in _PACKAGE.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")]
+    data = [path for path in PACKAGE.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")]
     return (
         *(modules()[name] for name in sorted(shown)),
         *(path for path in sorted(data) if not _is_for_instructors(module_name(path.parent / "__init__.py"))),

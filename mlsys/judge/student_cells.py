@@ -6,13 +6,11 @@ own cells outside its questions are treated in the same way.
 """
 
 import ast
-import symtable
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
-from mlsys.core.magics import without_magics
+from mlsys.core.cells import PARSE_ERRORS, bound_names, global_reads, once_per_cell, parse, plain_python
 
 _KEPT = (
     ast.Import,
@@ -37,26 +35,6 @@ _SCOPES = frozenset(
         ast.GeneratorExp,
     )
 )
-PARSE_ERRORS = (SyntaxError, ValueError, RecursionError, MemoryError)
-
-
-MAX_PARSED = 20_000
-"""Characters of a cell: Python's parser takes time that grows with the square of some, 0.1 s for this many."""
-_once_per_cell = lru_cache(maxsize=2000)  # recognising cells and every question ask for the same ones again
-
-
-def parse(source: str) -> ast.Module:
-    """Return the syntax tree of a student's cell.
-
-    Raises:
-        ValueError: it is longer than `MAX_PARSED`.
-        SyntaxError: it is no valid Python; other errors of `ast.parse` for what is nested too deeply.
-    """
-    if len(source) > MAX_PARSED:
-        raise ValueError(
-            f"a cell of {len(source):,} characters; the limit is {MAX_PARSED:,}: take pasted data out of it"
-        )
-    return ast.parse(source)
 
 
 @dataclass(frozen=True)
@@ -81,31 +59,7 @@ class AddedCell:
         return replace(self, binds=tuple(bind for bind, _ in kept), uses=tuple(use for _, use in kept))
 
 
-@_once_per_cell
-def plain_python(source: str) -> str:
-    r"""Return `source` with plain Python in place of what only a notebook understands; line numbers stay.
-
-    >>> plain_python("%%time\nx = 1\n!pip install y\nprint(x)").split("\n")
-    ['', 'x = 1', '', 'print(x)']
-    """
-    try:
-        parse(source)
-    except PARSE_ERRORS:
-        return without_magics(source)
-    return source
-
-
-@_once_per_cell
-def defined_names(source: str) -> frozenset[str]:
-    """Return the names that a cell binds at its top level; none when it is no valid Python."""
-    try:
-        body = parse(plain_python(source)).body
-        return frozenset().union(*(_bound(statement) for statement in body))
-    except PARSE_ERRORS:
-        return frozenset()
-
-
-@_once_per_cell
+@once_per_cell
 def read_added(source: str) -> AddedCell:
     """Read the statements of a cell that may run; none when it is no valid Python, or nested too deeply."""
     text = plain_python(source)
@@ -115,50 +69,12 @@ def read_added(source: str) -> AddedCell:
         kept = [(index, statement) for index, statement in enumerate(body) if isinstance(statement, _KEPT)]
         return AddedCell(
             text,
-            tuple((index, _bound(statement)) for index, statement in kept),
+            tuple((index, bound_names(statement)) for index, statement in kept),
             tuple(_uses(statement, lines) for _, statement in kept),
             tuple(statement.lineno for statement in body if isinstance(statement, _LEFT_OUT)),
         )
     except PARSE_ERRORS:
         return AddedCell(text)
-
-
-@_once_per_cell
-def used_names(source: str) -> frozenset[str]:
-    r"""Return the global names that a cell reads, in its functions too; none when it is no valid Python.
-
-    >>> sorted(used_names("def f(x):\n    y = g(x)\n    return y + SIZE"))
-    ['SIZE', 'g']
-    """
-    try:
-        parse(source)
-        return frozenset(_global_reads(source))
-    except PARSE_ERRORS:
-        return frozenset()
-
-
-def free_names(source: str) -> frozenset[str]:
-    r"""Return the global names that a cell reads and does not bind itself, those of Python among them.
-
-    >>> sorted(free_names("for x in range(3):\n    check(double(x), SIZE)"))
-    ['SIZE', 'check', 'double', 'range']
-    """
-    try:
-        symbols = symtable.symtable(source, "cell", "exec").get_symbols()
-    except PARSE_ERRORS:
-        return frozenset()
-    own = {one.get_name() for one in symbols if one.is_assigned() or one.is_imported() or one.is_namespace()}
-    return used_names(source) - own
-
-
-def _global_reads(source: str) -> Iterator[str]:
-    scopes = [symtable.symtable(source, "cell", "exec")]
-    while scopes:  # deep nesting must not reach the limit of recursion
-        scope = scopes.pop()
-        for symbol in scope.get_symbols():
-            if symbol.is_referenced() and (scope.get_type() == "module" or symbol.is_global()):
-                yield symbol.get_name()
-        scopes += scope.get_children()
 
 
 def _uses(statement: ast.stmt, lines: Sequence[str]) -> frozenset[str]:
@@ -171,7 +87,7 @@ def _uses(statement: ast.stmt, lines: Sequence[str]) -> frozenset[str]:
             read.add(node.id)
     if scoped:
         try:
-            return frozenset(_global_reads(_text_of(statement, lines)))
+            return frozenset(global_reads(_text_of(statement, lines)))
         except SyntaxError:  # such as brackets round a decorator, which begin above it
             pass
     return frozenset(read)
@@ -203,27 +119,3 @@ def needed_statements(cells: Sequence[AddedCell], names: Iterable[str]) -> list[
                 chosen.add((number, index))
                 open_names += uses
     return [[index for index, _ in cell.binds if (number, index) in chosen] for number, cell in enumerate(cells)]
-
-
-def _bound(statement: ast.stmt) -> frozenset[str]:
-    match statement:
-        case ast.Import(names=names) | ast.ImportFrom(names=names):
-            return frozenset((alias.asname or alias.name).split(".")[0] for alias in names)
-        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-            return frozenset({name})
-        case ast.Assign(targets=targets):
-            return frozenset(name for target in targets for name in _roots(target))
-        case ast.AnnAssign(target=target) | ast.AugAssign(target=target):
-            return frozenset(_roots(target))
-    return frozenset()
-
-
-def _roots(target: ast.expr) -> list[str]:
-    match target:
-        case ast.Name(id=name):
-            return [name]
-        case ast.Tuple(elts=parts) | ast.List(elts=parts):
-            return [name for part in parts for name in _roots(part)]
-        case ast.Starred(value=inner) | ast.Attribute(value=inner) | ast.Subscript(value=inner):
-            return _roots(inner)
-    return []

@@ -8,7 +8,7 @@ from typing import Any
 from mlsys.core.dtypes import bytes_per_element
 from mlsys.core.sourced import Source, load_toml, sources
 from mlsys.errors import UnknownName
-from mlsys.hardware.memory import kv_cache_bytes
+from mlsys.models.kv_cache import kv_cache_bytes
 from mlsys.ops import Op
 from mlsys.units import Quantity, byte, flop, param, token, ureg
 
@@ -93,7 +93,7 @@ class LanguageModel(Model):
         return ureg.Quantity(self.kv_cache_bytes(tokens=1).m_as(byte), byte / token)
 
     def kv_cache_bytes(self, tokens: int, batch: int = 1) -> Quantity:
-        """KV cache of `batch` sequences of `tokens` each; errors are those of `mlsys.hardware.memory.kv_cache_bytes`.
+        """KV cache of `batch` sequences of `tokens` each; errors are those of `mlsys.models.kv_cache.kv_cache_bytes`.
 
         >>> from mlsys import models
         >>> models.llama2_7b().kv_cache_bytes(tokens=2048).to("GB")

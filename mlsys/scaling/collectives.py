@@ -1,7 +1,6 @@
 """Many chips: collectives on a ring, and how far a step speeds up."""
 
-from mlsys.core.arguments import positive_int
-from mlsys.core.quantities import Amount, amount, positive_amount
+from mlsys.core.arguments import Amount, amount, positive_amount, positive_int
 from mlsys.errors import InvalidValue
 from mlsys.units import Quantity, ureg
 

@@ -12,7 +12,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from mlsys.judge.shared.run_cells import run_cell
+from mlsys.core.cells import run_cell
 
 CAPABILITIES = (75, 90)
 

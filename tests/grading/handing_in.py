@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from mlsys.classroom.intake.collect import Collected, collect
-from mlsys.classroom.students.roster import Roster
-from mlsys.classroom.students.roster_file import parse_roster
+from mlsys.classroom.students.roster import Roster, parse_roster
 from mlsys.course.tree import CourseTree
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)

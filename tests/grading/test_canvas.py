@@ -21,8 +21,7 @@ from mlsys.classroom.canvas.fill import (
 from mlsys.classroom.canvas.gradebook import BadGradebook, Gradebook, gradebook_of, new_roster
 from mlsys.classroom.store.record import QuestionRecord, Record
 from mlsys.classroom.students.identity import Person, find
-from mlsys.classroom.students.roster import Student
-from mlsys.classroom.students.roster_file import parse_roster
+from mlsys.classroom.students.roster import Student, parse_roster
 from mlsys.errors import UnknownName
 
 # In the form of lib/gradebook_exporter.rb of canvas-lms: computed columns, an assignment with hidden grades, a custom

@@ -16,7 +16,7 @@ from mlsys.classroom.grade_class import Batch, Options, grade_class
 from mlsys.classroom.report import to_csv
 from mlsys.classroom.store.record import Record
 from mlsys.classroom.store.run import Run
-from mlsys.classroom.students.roster_file import parse_roster
+from mlsys.classroom.students.roster import parse_roster
 from mlsys.course.lab import Lab
 from mlsys.course.nbgrader import open_gradebook
 from mlsys.course.tree import CourseTree

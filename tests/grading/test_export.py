@@ -87,7 +87,7 @@ def test_without_a_roster_course_ids_that_are_canvas_ids_match(course: CourseTre
 
 def test_marks_that_a_person_gave_are_in_the_score(course: CourseTree, monkeypatch: pytest.MonkeyPatch) -> None:
     (course.root / "gradebook.db").touch()
-    monkeypatch.setattr("mlsys.course.nbgrader.marks", lambda *_: {("bob", "e-test"): 3.0})
+    monkeypatch.setattr("mlsys.classroom.gradebook.nbgrader.marks", lambda *_: {("bob", "e-test"): 3.0})
     out = run(course, "--roster", str(course.root.parent / "roster.csv"))
     assert column(out)["102"] == "9"
 

@@ -9,13 +9,13 @@ import time
 import pytest
 from alive import wait_for_end
 
-from mlsys.classroom import limited as helper
-from mlsys.classroom.limited import LimitExceeded, helper_ends, limited
+from mlsys.classroom.processes import limited as helper
+from mlsys.classroom.processes.limited import LimitExceeded, helper_ends, limited
 from mlsys.errors import UserError
 
 KILLED = """
 import os, signal
-from mlsys.classroom.limited import limited
+from mlsys.classroom.processes.limited import limited
 if __name__ == "__main__":
     print(limited(os.getpid, time_s=5), flush=True)
     os.kill(os.getpid(), signal.SIGKILL)

@@ -13,8 +13,7 @@ from mlsys.classroom.intake import archive as handed_zip
 from mlsys.classroom.intake.files import HandedFile
 from mlsys.classroom.intake.layouts import place
 from mlsys.classroom.intake.reader import Refused
-from mlsys.classroom.students.roster import Roster
-from mlsys.classroom.students.roster_file import parse_roster
+from mlsys.classroom.students.roster import Roster, parse_roster
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError
 

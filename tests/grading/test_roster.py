@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from mlsys.classroom.students import roster as roster_module
 from mlsys.classroom.students.deadlines import BadTime, days_after, lateness, parse_time, plausible, time_zone
 from mlsys.classroom.students.identity import Person, find
-from mlsys.classroom.students.roster import BadRoster, Student
-from mlsys.classroom.students.roster_file import parse_roster, read_roster
+from mlsys.classroom.students.roster import BadRoster, Student, parse_roster, read_roster
 from mlsys.errors import UnknownName, UserError
 
 BERLIN = ZoneInfo("Europe/Berlin")

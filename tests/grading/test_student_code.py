@@ -2,14 +2,8 @@ import time
 
 import pytest
 
-from mlsys.judge.student_cells import (
-    defined_names,
-    free_names,
-    needed_statements,
-    plain_python,
-    read_added,
-    used_names,
-)
+from mlsys.core.cells import defined_names, free_names, plain_python, used_names
+from mlsys.judge.student_cells import needed_statements, read_added
 
 
 def test_only_what_the_answers_use_runs_and_what_that_uses() -> None:

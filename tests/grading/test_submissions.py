@@ -20,8 +20,7 @@ from mlsys.classroom.intake.layouts import place
 from mlsys.classroom.intake.reader import MAX_BYTES, Refused
 from mlsys.classroom.students.attempt_policy import Choice, best, candidates
 from mlsys.classroom.students.history import Attempt, History
-from mlsys.classroom.students.roster import Roster, Student
-from mlsys.classroom.students.roster_file import parse_roster
+from mlsys.classroom.students.roster import Roster, Student, parse_roster
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UnknownName, UserError
 

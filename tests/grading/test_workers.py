@@ -12,7 +12,7 @@ import pytest
 from alive import alive, wait_for_end
 from judging import SETUP, program
 
-from mlsys.classroom.batch import workers
+from mlsys.classroom.processes import workers
 from mlsys.judge import grade_question as runner
 from mlsys.judge.run_tests import judge
 from mlsys.judge.sandbox.host.sandbox import Slot
@@ -22,7 +22,7 @@ from mlsys.judge.site import site
 
 RUN = """
 import os, time
-from mlsys.classroom.batch.workers import worker
+from mlsys.classroom.processes.workers import worker
 
 if __name__ == "__main__":
     with worker(3) as one:

@@ -9,12 +9,12 @@ import torch
 from known_lab import ROOT, KnownLab
 
 from mlsys.bench.run import lab_names
+from mlsys.core.cells import run_cell
 from mlsys.errors import UserError
 from mlsys.grading import Draws
 from mlsys.grading.checks.tolerances import errors_and_tolerance
 from mlsys.grading.draws import SEED_VARIABLE
 from mlsys.grading.kernels.compiler_report import compiler_report
-from mlsys.judge.shared.run_cells import run_cell
 
 FUSION = KnownLab("fusion")
 verdict, with_fault = FUSION.verdict, FUSION.with_fault

@@ -7,11 +7,11 @@ import torch
 from known_lab import HEAD, KnownLab, compile_kernels
 
 from mlsys import Hardware
+from mlsys.core.cells import run_cell
 from mlsys.grading import Draws
 from mlsys.grading.checks.tolerances import errors_and_tolerance
 from mlsys.grading.draws import SEED_VARIABLE
 from mlsys.grading.verdicts import WrongAnswer
-from mlsys.judge.shared.run_cells import run_cell
 
 TILING = KnownLab("tiling")
 verdict, with_fault = TILING.verdict, TILING.with_fault

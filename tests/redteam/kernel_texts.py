@@ -192,10 +192,10 @@ def run(cell: str) -> tuple[str, list[str]]:
     """Read the kernel of a cell and launch it, if it is accepted: what came of it, and the names that it reaches."""
     import torch
 
+    from mlsys.core.cells import run_cell
     from mlsys.grading.kernels.source import kernel_source
     from mlsys.grading.verdicts import NotAKernel
     from mlsys.judge.inside.launcher import KERNEL
-    from mlsys.judge.shared.run_cells import run_cell
 
     try:
         source = kernel_source(["import torch, triton, triton.language as tl", *cell.split(NEXT)], "kernel")

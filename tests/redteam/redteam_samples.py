@@ -11,13 +11,13 @@ from rich.console import Console
 
 from mlsys.classroom.grade_class import Batch, Options, grade_class
 from mlsys.classroom.store.record import QuestionRecord
+from mlsys.core.cells import defined_names
 from mlsys.course.lab import PREDICT, SOLUTION, Lab
 from mlsys.course.notebook import read_notebook, write_notebook
 from mlsys.course.release import release
 from mlsys.course.sample_class import build
 from mlsys.course.starter import solution
 from mlsys.course.tree import CourseTree
-from mlsys.judge.student_cells import defined_names
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

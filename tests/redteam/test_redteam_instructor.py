@@ -14,9 +14,10 @@ from nbconvert.filters import markdown2html
 from rich.console import Console
 
 from mlsys.classroom.grade_class import Batch, Options, grade_class
+from mlsys.classroom.gradebook.nbgrader import export_gradebook
 from mlsys.classroom.report import reasons, table, to_csv
 from mlsys.course.lab import Lab
-from mlsys.course.nbgrader import export_gradebook, open_gradebook
+from mlsys.course.nbgrader import open_gradebook
 from mlsys.course.notebook import read_notebook
 from mlsys.course.release import release
 from mlsys.course.sample_class import build

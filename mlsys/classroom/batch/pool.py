@@ -18,9 +18,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mlsys.classroom.batch.workers import worker
 from mlsys.classroom.intake.canonical import canonical_notebook, released_lab
 from mlsys.classroom.intake.reader import Refused, read_submission
+from mlsys.classroom.processes.workers import worker
 from mlsys.classroom.store.record import QuestionRecord
 from mlsys.classroom.store.run import terms
 from mlsys.course.digest import digest

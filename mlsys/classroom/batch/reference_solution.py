@@ -10,8 +10,8 @@ from concurrent.futures.process import BrokenProcessPool
 from textwrap import indent
 
 from mlsys.classroom.batch.pool import MOST_S
-from mlsys.classroom.batch.workers import worker
 from mlsys.classroom.intake.canonical import released_lab
+from mlsys.classroom.processes.workers import worker
 from mlsys.classroom.store.record import WAITING, QuestionRecord
 from mlsys.classroom.store.run import Terms
 from mlsys.course.tree import CourseTree

@@ -19,7 +19,7 @@ from nbformat import NotebookNode
 
 from mlsys.classroom.gradebook.quote_answers import is_students, written, written_as
 from mlsys.classroom.intake.normalise import ADDED, is_answer
-from mlsys.classroom.limited import limited
+from mlsys.classroom.processes.limited import limited
 from mlsys.classroom.store.record import QuestionRecord
 from mlsys.course.starter import without_hidden_tests
 from mlsys.grading.error_map import ErrorPicture

@@ -1,6 +1,6 @@
 """What a student wrote, as HTML that is safe to show: code in colours, Markdown, or plain text.
 
-This is called in the helper process only: see `mlsys.classroom.limited`.
+This is called in the helper process only: see `mlsys.classroom.processes.limited`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

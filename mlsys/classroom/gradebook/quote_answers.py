@@ -14,7 +14,9 @@ from typing import Any
 from nbformat import NotebookNode
 
 from mlsys.classroom.intake.normalise import ADDED, is_answer
-from mlsys.classroom.limited import limited
+from mlsys.classroom.processes.limited import imported_first, limited
+
+imported_first("mlsys.classroom.gradebook.markup")
 
 _log = logging.getLogger(__name__)
 

@@ -13,13 +13,14 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 
 from mlsys.classroom.batch.pool import Judged
 from mlsys.classroom.gradebook.feedback import refusal_page
+from mlsys.classroom.gradebook.nbgrader import enter_refusal
 from mlsys.classroom.gradebook.scores import enter_scores
 from mlsys.classroom.intake.reader import Refused
 from mlsys.classroom.store.record import REFUSED, QuestionRecord, Record
 from mlsys.classroom.store.run import terms
-from mlsys.classroom.students.history import write_atomically
+from mlsys.core.files import write_atomically
 from mlsys.course.lab import Lab
-from mlsys.course.nbgrader import NbgraderFailed, enter_refusal
+from mlsys.course.nbgrader import NbgraderFailed
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError
 

@@ -14,6 +14,7 @@ from nbgrader.preprocessors import AssignLatePenalties
 from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_locked, is_solution
 
 from mlsys.classroom.gradebook.feedback import feedback_page
+from mlsys.classroom.gradebook.nbgrader import configured_device
 from mlsys.classroom.gradebook.nbgrader_plugin import add_marks, comments, with_verdicts
 from mlsys.classroom.gradebook.quote_answers import quote_written
 from mlsys.classroom.intake.normalise import grade_id
@@ -21,8 +22,8 @@ from mlsys.classroom.intake.reader import Refused
 from mlsys.classroom.intake.submitted import canonical_with_limits
 from mlsys.classroom.store.record import QuestionRecord, Record
 from mlsys.classroom.store.run import Terms
-from mlsys.classroom.students.history import write_atomically
-from mlsys.course.nbgrader import configured_device, nbgrader_config, open_gradebook
+from mlsys.core.files import write_atomically
+from mlsys.course.nbgrader import nbgrader_config, open_gradebook
 from mlsys.course.notebook import write_notebook
 from mlsys.course.tree import CourseTree
 

@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from nbformat import NotebookNode
 
 from mlsys.classroom.intake.normalise import ADDED, grade_id, ingest
+from mlsys.core.cells import defined_names, free_names, parse, plain_python, used_names
 from mlsys.course.lab import PREDICT, SETUP, SOLUTION, Cell, Lab
 from mlsys.course.notebook import read_notebook
 from mlsys.course.starter import starter, without_hidden_tests
 from mlsys.course.tree import CourseTree
 from mlsys.judge.grade_question import StudentCell, Submission
-from mlsys.judge.student_cells import defined_names, free_names, parse, plain_python, used_names
 
 
 def released_lab(tree: CourseTree, name: str, version: str = "") -> Lab:

@@ -21,8 +21,9 @@ from mlsys.classroom.intake.roster_matching import Owners, by_student
 from mlsys.classroom.intake.submitted import read_with_limits
 from mlsys.classroom.students.attempt_policy import POLICIES, Choice, candidates, late_days_left
 from mlsys.classroom.students.deadlines import BadTime, plausible
-from mlsys.classroom.students.history import Attempt, History, make_room, write_atomically
+from mlsys.classroom.students.history import Attempt, History
 from mlsys.classroom.students.roster import Roster
+from mlsys.core.files import make_room, write_atomically
 from mlsys.course.digest import digest
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError

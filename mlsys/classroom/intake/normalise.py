@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from nbformat import NotebookNode
 
 from mlsys.classroom.intake.reader import Refused
-from mlsys.judge.student_cells import defined_names, read_added
+from mlsys.core.cells import defined_names
+from mlsys.judge.student_cells import read_added
 
 ADDED = "added"
 """Role of a student's own cells in a canonical notebook."""

@@ -7,9 +7,11 @@ from nbformat import NotebookNode
 
 from mlsys.classroom.intake.canonical import canonical_notebook
 from mlsys.classroom.intake.reader import Refused, read_submission
-from mlsys.classroom.limited import LimitExceeded, limited
+from mlsys.classroom.processes.limited import LimitExceeded, imported_first, limited
 from mlsys.course.digest import digest
 from mlsys.course.tree import CourseTree
+
+imported_first(__name__)
 
 READ_S = 30.0
 """Seconds until a file must have been read; the worst of the largest size takes 10."""

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from mlsys.classroom.students.history import write_atomically
+from mlsys.core.files import write_atomically
 from mlsys.grading.verdicts import TAUGHT, Verdict
 
 REFUSED = "refused"

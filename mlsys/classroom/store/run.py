@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from mlsys.classroom.store.record import Record
-from mlsys.classroom.students.history import write_atomically
+from mlsys.core.files import write_atomically
 from mlsys.course.digest import digest
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError

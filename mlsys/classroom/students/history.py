@@ -5,15 +5,13 @@ the order in which they were handed in.
 """
 
 import json
-import os
-import stat
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from itertools import count
 from pathlib import Path
 
 from mlsys.classroom.students.deadlines import aware
+from mlsys.core.files import write_atomically
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError
 
@@ -125,38 +123,3 @@ def _in_order(attempts: Sequence[Attempt]) -> list[Attempt]:
     elif all(number is not None for number in numbers):
         order.sort(key=lambda index: numbers[index])  # type: ignore[arg-type, return-value]
     return [attempts[index] for index in order]
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file of which no reader, and no run after a kill, sees half.
-
-    Raises:
-        UserError: the disk is full, or the folder cannot be written.
-    """
-    draft = path.with_name(path.name + ".part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        make_room(draft)
-        with draft.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except OSError as error:
-        raise UserError(f"{path} cannot be written ({error.strerror}): make room or mend its permissions") from error
-
-
-def make_room(path: Path) -> None:
-    """Take away what is no file where a file is to be written: in `submitted/`, students may have put it there.
-
-    A folder is kept, under the next name that is free.
-    """
-    try:
-        kind = path.lstat().st_mode
-    except FileNotFoundError:
-        return
-    if stat.S_ISDIR(kind):
-        names = (path.with_name(f"{path.name}.folder-{number}") for number in count(1))
-        path.rename(next(name for name in names if not name.exists()))
-    elif not stat.S_ISREG(kind):
-        path.unlink()

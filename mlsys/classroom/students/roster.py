@@ -17,13 +17,18 @@ for everybody. An empty cell takes the value of the section's row, then of every
 - `notes` is for people. Any other column is an error, so that no misspelt one is overlooked.
 """
 
+import csv
+import io
 import re
 import unicodedata
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
+from zoneinfo import ZoneInfo
 
-from mlsys.errors import InvalidValue, UnknownName
+from mlsys.classroom.students.deadlines import BadTime, aware, parse_time, time_zone
+from mlsys.errors import InvalidValue, UnknownName, UserError
 
 MAX_ID_BYTES = 200
 """Bytes of a student's id in UTF-8: file systems allow 255 for a name, and names such as `ID.json.part` are made."""
@@ -113,3 +118,173 @@ class Roster:
         if due is None:
             raise BadRoster(f"{student} has no due time for {lab}: fill the column 'due {lab}' in the row '*'")
         return due
+
+
+EVERYBODY = "*"
+LMS_IDS = ("canvas id", "sis user id", "sis login id")
+COLUMNS = ("id", "name", "section", *LMS_IDS, "time zone", "late days", "notes")
+
+_DUE = "due "
+
+
+def read_roster(path: Path) -> Roster:
+    """The roster in `path`.
+
+    Raises:
+        UserError: the file cannot be read, or something in it is wrong; the message names line, value and cure.
+    """
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise UserError(f"{path} cannot be read ({error.strerror}): name the roster's CSV file") from error
+    except UnicodeDecodeError as error:
+        raise BadRoster(f"{path} is not UTF-8 text: save it from the spreadsheet as 'CSV UTF-8'") from error
+    try:
+        return parse_roster(text)
+    except (BadRoster, BadTime) as error:
+        raise BadRoster(f"{path}: {error}") from error
+
+
+def parse_roster(text: str) -> Roster:
+    """The roster in the text of a CSV file, its cells separated by commas, semicolons or tabs.
+
+    Raises:
+        BadRoster: something in it is wrong.
+    """
+    first = text.split("\n", 1)[0]
+    separator = max(",;\t", key=first.count)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True, skipinitialspace=True)
+    rows: list[_Row] = []
+    try:
+        header = [_column(cell) for cell in next(reader, [])]
+        _check_header(header)
+        for cells in reader:
+            if any(cell.strip() for cell in cells):
+                rows.append(_Row.of(header, cells, reader.line_num))
+    except csv.Error as error:
+        raise BadRoster(f"line {reader.line_num}: {error}; check the quotes of that line") from error
+    labs = tuple(name.removeprefix(_DUE) for name in header if name.startswith(_DUE))
+    general: dict[str, _Row] = {}
+    students: dict[str, _Row] = {}
+    for row in rows:
+        key = row["section"] if row["id"] == EVERYBODY else row["id"]
+        known = general if row["id"] == EVERYBODY else students
+        if key in known:
+            raise row.wrong("id", f"stands in line {known[key].line} already: keep one of both")
+        if known is students and (fault := id_fault(key)):
+            raise row.wrong("id", f"is no id: {fault}")
+        known[key] = row
+    _check_folders(students)
+    sections = {row["section"] for row in students.values()} | {""}
+    for row in general.values():
+        if row["section"] not in sections:
+            raise row.wrong("section", f"is the section of no student; there are: {', '.join(sorted(sections - {''}))}")
+    _check_lms_ids(students.values())
+    return Roster({key: _student(row, general, labs) for key, row in students.items()}, labs)
+
+
+@dataclass(frozen=True)
+class _Row:
+    cells: Mapping[str, str]
+    line: int
+
+    @classmethod
+    def of(cls, header: list[str], cells: list[str], line: int) -> "_Row":
+        if any(_plain(cell) for cell in cells[len(header) :]):
+            raise BadRoster(
+                f"line {line} has {len(cells)} cells, the first line names {len(header)} columns: put quotes around a "
+                'cell with a comma in it, as in "Baker, Ann"'
+            )
+        return cls(dict(zip(header, map(_plain, cells), strict=False)), line)
+
+    def __getitem__(self, column: str) -> str:
+        return self.cells.get(column, "")
+
+    def wrong(self, column: str, what: str) -> BadRoster:
+        return BadRoster(f"line {self.line}, column '{column}': {self[column]!r} {what}")
+
+
+def _plain(cell: str) -> str:
+    # The same name may come from a file system that splits letters and accents.
+    return unicodedata.normalize("NFC", " ".join(cell.split()))
+
+
+def _column(cell: str) -> str:
+    name = _plain(cell)
+    if name.lower().startswith(_DUE):
+        return _DUE + name[len(_DUE) :]
+    return name.lower().replace("_", " ")
+
+
+def _check_header(header: list[str]) -> None:
+    for column in header:
+        if column and column not in COLUMNS and not column.startswith(_DUE):
+            raise UnknownName.of("column of the roster", column, [*COLUMNS, f"{_DUE}LAB"])
+        if column and header.count(column) > 1:
+            raise BadRoster(f"line 1: two columns are called '{column}': keep one of both")
+    for column in ("id", "name"):
+        if column not in header:
+            raise BadRoster(f"line 1: there is no column '{column}': the first line names columns; needed: id, name")
+
+
+def _check_folders(students: Mapping[str, _Row]) -> None:
+    """Ids name folders, and not every disk tells `Ann` from `ann`."""
+    seen: dict[str, _Row] = {}
+    for key, row in students.items():
+        other = seen.setdefault(as_a_disk_sees(key), row)
+        if other is not row:
+            raise row.wrong("id", f"and {other['id']!r} in line {other.line} are one folder on some disks: change one")
+
+
+def _check_lms_ids(rows: Collection[_Row]) -> None:
+    for column in LMS_IDS:
+        seen: dict[str, int] = {}
+        for row in rows:
+            value = row[column]
+            if re.fullmatch(r"\d([.,]\d+)?E\+\d+", value):
+                raise row.wrong(
+                    column, "was shortened by a spreadsheet: format the column as text, enter the ids again"
+                )
+            if value and seen.setdefault(value, row.line) != row.line:
+                raise row.wrong(column, f"stands in line {seen[value]} already: two students cannot share it")
+
+
+def _student(row: _Row, general: Mapping[str, _Row], labs: tuple[str, ...]) -> Student:
+    # From the most particular to the most general.
+    rows = [row, *(general[key] for key in dict.fromkeys((row["section"], "")) if key in general)]
+    due = {}
+    for lab in labs:
+        times = [(source, time) for source in rows if (time := _due(source, rows, _DUE + lab))]
+        if times:
+            due[lab] = times[0][1]
+        if len(times) > 1 and times[0][0] is row and aware(times[0][1], "due") < aware(times[1][1], "due"):
+            raise row.wrong(
+                _DUE + lab,
+                f"is earlier than {times[1][1]:%Y-%m-%d %H:%M %Z} in line {times[1][0].line}: an extension is later",
+            )
+    days = next(((source, source["late days"]) for source in rows if source["late days"]), (row, "0"))
+    if not re.fullmatch(r"\d{1,3}", days[1]):
+        raise days[0].wrong("late days", "is no number of days: write 0, 1, 2, ...")
+    canvas_id, sis_user_id, sis_login_id = (row[column] for column in LMS_IDS)
+    return Student(
+        row["id"], row["name"], row["section"], canvas_id, sis_user_id, sis_login_id, late_days=int(days[1]), due=due
+    )
+
+
+def _due(source: _Row, rows: list[_Row], column: str) -> datetime | None:
+    if not source[column]:
+        return None
+    # A time is on the clock of its own row, or of the more general ones.
+    named = next((row for row in rows[rows.index(source) :] if row["time zone"]), None)
+    try:
+        return parse_time(source[column], _zone(named) if named else None)
+    except BadTime as error:
+        cure = "" if named else ", or fill the column 'time zone' of the row '*'"
+        raise BadRoster(f"line {source.line}, column '{column}': {error}{cure}") from error
+
+
+def _zone(row: _Row) -> ZoneInfo:
+    try:
+        return time_zone(row["time zone"])
+    except BadTime as error:
+        raise BadRoster(f"line {row.line}, column 'time zone': {error}") from error

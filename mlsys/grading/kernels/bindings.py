@@ -4,8 +4,8 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from mlsys.core.cells import PARSE_ERRORS, parse, plain_python
 from mlsys.grading.kernels.language import LANGUAGE
-from mlsys.judge.student_cells import PARSE_ERRORS, parse, plain_python
 
 
 @dataclass(frozen=True)

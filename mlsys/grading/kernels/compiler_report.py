@@ -194,7 +194,7 @@ def assemble(ptx: str, *options: str) -> tuple[int, int]:
 
 
 def _main() -> None:
-    from mlsys.judge.shared.run_cells import run_cell
+    from mlsys.core.cells import run_cell
 
     request = json.load(sys.stdin)
     names: dict[str, Any] = {"__name__": "kernel"}

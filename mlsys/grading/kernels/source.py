@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NoReturn
 
+from mlsys.core.cells import PARSE_ERRORS
 from mlsys.grading.kernels.bindings import Alias, Assigned, Binding, Function, Imported, Other, bindings, stored
 from mlsys.grading.kernels.constants import (
     BINARY,
@@ -32,7 +33,6 @@ from mlsys.grading.kernels.constants import (
 )
 from mlsys.grading.kernels.language import MAX_CHAIN, NUMBER_TYPES, PYTHON_NAMES, arguments_of, check_function
 from mlsys.grading.verdicts import NotAKernel
-from mlsys.judge.student_cells import PARSE_ERRORS
 
 HEADER = "import triton\nimport triton.language as tl\n"
 

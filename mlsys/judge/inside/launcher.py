@@ -11,6 +11,7 @@ from dataclasses import asdict
 from types import ModuleType
 from typing import Any
 
+from mlsys.core.cells import run_cell
 from mlsys.grading.kernels.check import launch_guarded
 from mlsys.grading.kernels.source import KernelSource
 from mlsys.grading.kernels.speed import check_gpu, check_unused
@@ -19,7 +20,7 @@ from mlsys.judge.inside.addresses import confined
 from mlsys.judge.inside.checked_kernel import define
 from mlsys.judge.sandbox.protocol.channel import Channel
 from mlsys.judge.sandbox.protocol.shared_buffer import Tensor
-from mlsys.judge.shared.run_cells import describe_failure, run_cell
+from mlsys.judge.shared.run_cells import describe_failure
 from mlsys.judge.shared.values import decode, encode
 from mlsys.measure.device import gpu_device
 

@@ -8,11 +8,12 @@ from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
+from mlsys.core.cells import run_cell
 from mlsys.core.magics import notebook_names
 from mlsys.grading.kernels.guard import guarded
 from mlsys.judge.sandbox.protocol.channel import Channel
 from mlsys.judge.sandbox.protocol.shared_buffer import Tensor
-from mlsys.judge.shared.run_cells import MAX_LINES, describe_failure, run_added, run_cell
+from mlsys.judge.shared.run_cells import MAX_LINES, describe_failure, run_added
 from mlsys.judge.shared.untrusted_text import MAX_MESSAGE
 from mlsys.judge.shared.values import decode, encode
 

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import mlsys
+from mlsys.core.package import PACKAGE
 
 
 def check_sandbox(site: Path | None = None, private: Sequence[Path] = ()) -> str:
@@ -22,7 +22,7 @@ def check_sandbox(site: Path | None = None, private: Sequence[Path] = ()) -> str
     from mlsys.judge.sandbox.host import QuestionOver, SandboxError, Slot, Tampered
     from mlsys.judge.sandbox.host.shown_files import exposed
 
-    site = site or Path(mlsys.__file__).parents[1]
+    site = site or PACKAGE.parent
     names = {str(name) for path in private for name in (path.absolute(), path.resolve())}
     try:
         with Slot(site, preload=()) as slot, slot.open("mlsys.judge.sandbox.inside.probe:serve") as question:

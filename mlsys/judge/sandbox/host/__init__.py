@@ -4,11 +4,11 @@
 tensors)` for each call and `question.close()`, which says how it ended.
 """
 
-from mlsys.judge.sandbox.host.bubblewrap import SandboxError
 from mlsys.judge.sandbox.host.process import Question
 from mlsys.judge.sandbox.host.sandbox import Slot
 from mlsys.judge.sandbox.protocol.ending import Ending, QuestionOver
 from mlsys.judge.sandbox.protocol.limits import Limits
+from mlsys.judge.sandbox.protocol.places import SandboxError
 from mlsys.judge.sandbox.protocol.shared_buffer import Tampered
 from mlsys.judge.sandbox.protocol.transport import Message
 

@@ -8,15 +8,8 @@ import sys
 from functools import cache
 from pathlib import Path
 
-import mlsys
-from mlsys.errors import UserError
-
-SITE = "/site"
-SCRATCH = "/scratch"
-
-# Started by root, slot i runs as user FIRST_SLOT_UID + i: a range that neither Debian nor systemd gives away, and that
-# containers with 65536 users have.
-FIRST_SLOT_UID = 60720
+from mlsys.core.package import PACKAGE
+from mlsys.judge.sandbox.protocol.places import FIRST_SLOT_UID, SCRATCH, SITE, SandboxError
 
 _SYSTEM_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64")
 _APPARMOR_SWITCH = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
@@ -35,10 +28,6 @@ _ENVIRONMENT = {
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
 }
-
-
-class SandboxError(UserError):
-    """The sandbox cannot be built on this machine."""
 
 
 def sandbox_command(site: Path, *, index: int, gpu: bool, scratch_bytes: int, command: list[str]) -> list[str]:
@@ -122,7 +111,7 @@ def python_folders() -> list[Path]:
 
 def installed_package() -> Path:
     """The folder of the package that runs here; installed as a wheel, it lies among Python's own files."""
-    return Path(mlsys.__file__).resolve().parent
+    return PACKAGE.resolve()
 
 
 def shown_folders() -> list[Path]:

@@ -17,19 +17,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from mlsys.judge.sandbox.host.bubblewrap import (
-    FIRST_SLOT_UID,
-    SITE,
-    SandboxError,
-    explain,
-    sandbox_command,
-    unsandboxed_command,
-)
+from mlsys.judge.sandbox.host.bubblewrap import explain, sandbox_command, unsandboxed_command
 from mlsys.judge.sandbox.host.cgroup import MemoryCgroup
 from mlsys.judge.sandbox.host.control import Control, ParentLost
 from mlsys.judge.sandbox.host.process import Ends, Question
 from mlsys.judge.sandbox.protocol.ending import LOST, Report
 from mlsys.judge.sandbox.protocol.limits import Limits
+from mlsys.judge.sandbox.protocol.places import FIRST_SLOT_UID, SITE, SandboxError
 from mlsys.judge.sandbox.protocol.shared_buffer import Arena
 
 _BOOT = "import sys; sys.path.insert(0, {!r}); from mlsys.judge.sandbox.inside.fork_server import main; main()"

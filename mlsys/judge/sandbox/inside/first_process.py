@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
-from mlsys.judge.sandbox.host.bubblewrap import SCRATCH
 from mlsys.judge.sandbox.inside import linux
 from mlsys.judge.sandbox.inside.seccomp import install_filter
 from mlsys.judge.sandbox.protocol.channel import Channel
 from mlsys.judge.sandbox.protocol.limits import Limits
+from mlsys.judge.sandbox.protocol.places import SCRATCH
 from mlsys.judge.sandbox.protocol.shared_buffer import Arena
 
 STATUS = struct.Struct("i")

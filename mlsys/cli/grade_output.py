@@ -1,0 +1,49 @@
+"""What `mlsys grade` prints of a graded class, and the tables that it writes."""
+
+from rich.console import Console
+
+from mlsys.classroom.grade_class import Batch
+from mlsys.classroom.gradebook.nbgrader import export_gradebook
+from mlsys.classroom.regrade import changes_table, changes_title
+from mlsys.classroom.report import arrivals, by_question, other_versions, reasons, table, write_csv
+from mlsys.course.tree import CourseTree
+
+
+def show(batch: Batch, tree: CourseTree, console: Console) -> None:
+    """Print the table of a graded class and write its CSV files."""
+    lab, records = batch.lab, list(batch.records.values())
+    write_csv(batch.results.values(), tree.results(lab.name))
+    gradebook_csv = tree.results(lab.name).with_name(f"{lab.name}-nbgrader.csv")
+    if batch.graded_now or not gradebook_csv.is_file():
+        export_gradebook(tree, lab.name, gradebook_csv)
+    console.print(table(f"{lab.title}: verdicts and points", records))
+    console.print(reasons(records))
+    console.print(arrivals(batch.collected), soft_wrap=True)  # paths in it can then be copied
+    if versions := other_versions(records, lab.version):
+        console.print(versions, soft_wrap=True)
+    console.print(by_question(records))
+    if batch.changes:
+        console.print(changes_title(batch.changes))
+        console.print(changes_table(batch.changes))
+        kept = "They are not written: run again with --yes to accept them." if batch.withheld else "They are written."
+        console.print(kept)
+    waiting = sum(question.waiting for record in records for question in record.questions)
+    refused = sum(bool(record.refused) for record in records)
+    console.print(
+        f"{len(records)} submissions ({batch.graded_now} graded now, {len(records) - batch.graded_now} unchanged), "
+        f"{refused} refused; {waiting:g} points wait for a GPU or a person. It took {batch.minutes:.1f} minutes."
+    )
+    bare = sum(not record.sandboxed for record in records)
+    if bare:
+        console.print(
+            f"{bare} of them were graded WITHOUT the sandbox: their code could have changed what it is graded by. "
+            "Grade again where the sandbox runs.",
+            style="bold red",
+        )
+    if batch.unreadable:
+        console.print(
+            f"Not in the results, as their records cannot be read: {', '.join(batch.unreadable)}. Grade again."
+        )
+    console.print(f"Results:   {tree.results(lab.name)}", soft_wrap=True)
+    console.print(f"Feedback:  {tree.root / 'feedback'}/<student>/{lab.name}/{lab.name}.html", soft_wrap=True)
+    console.print(f"Gradebook: {tree.root / 'gradebook.db'}, exported to {gradebook_csv}", soft_wrap=True)

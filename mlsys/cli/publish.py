@@ -1,0 +1,24 @@
+"""`mlsys publish DIR`: write the public tree that students get."""
+
+import argparse
+from pathlib import Path
+
+from mlsys.course.publish import publish
+from mlsys.course.tree import COURSE, CourseTree
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `mlsys publish`."""
+    parser.add_argument(
+        "folder", type=Path, metavar="DIR", help="where the student tree goes; empty, or published before"
+    )
+    parser.add_argument("--course", type=Path, default=Path(COURSE), help="folder of the nbgrader tree (%(default)s)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Publish the repository in the current folder."""
+    root = Path.cwd()
+    count = publish(root, CourseTree(args.course), args.folder)
+    site = "" if (args.folder / "index.html").is_file() else " (without the site, which is not built: run `make book`)"
+    print(f"{args.folder}: {count} files{site}")
+    return 0
