@@ -28,7 +28,7 @@ from mlsys.course.tree import CourseTree
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from adding_course import make_course_repository  # noqa: E402 - the tests' own lab
+from helpers.adding_course import make_course_repository  # noqa: E402 - the tests' own lab
 
 OUT = ROOT / "_build" / "bench" / "soak.json"
 GROWTH = 1.25

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-import torch_models
+from helpers import torch_models
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 

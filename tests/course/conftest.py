@@ -1,4 +1,4 @@
-from adding_course import adding, course_repository
+from helpers.adding_course import adding, course_repository
 
 __all__ = ["adding", "course_repository"]
 

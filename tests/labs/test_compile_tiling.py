@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from known_lab import compile_kernels
+from helpers.known_lab import compile_kernels
 
 from mlsys import Hardware
 from mlsys.grading import use_device

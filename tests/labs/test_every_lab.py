@@ -7,7 +7,7 @@ import sys
 from functools import cache
 
 import pytest
-from known_lab import ROOT, KnownLab
+from helpers.known_lab import ROOT, KnownLab
 
 from mlsys.course.lab import PREDICT, SOLUTION, find_labs
 from mlsys.course.starter import starter

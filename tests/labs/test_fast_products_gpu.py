@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from on_gpu import needs_gpu
+from helpers.on_gpu import needs_gpu
 
 BENCH = Path(__file__).parents[2] / "labs/tiling/bench.py"
 SHAPES = [(1, 1, 1), (1, 300, 31), (129, 257, 33), (640, 1000, 1003), (2100, 2100, 70)]

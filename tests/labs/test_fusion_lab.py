@@ -6,7 +6,7 @@ from contextlib import nullcontext
 
 import pytest
 import torch
-from known_lab import ROOT, KnownLab
+from helpers.known_lab import ROOT, KnownLab
 
 from mlsys.bench.run import lab_names
 from mlsys.core.cells import run_cell

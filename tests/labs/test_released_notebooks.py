@@ -5,8 +5,8 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from known_lab import ROOT, KnownLab
-from sample_classes import handed_in
+from helpers.known_lab import ROOT, KnownLab
+from helpers.sample_classes import handed_in
 
 from mlsys.course.lab import find_labs
 from mlsys.grading.scorecard import ANSWERED, GPU, PASSING, READ

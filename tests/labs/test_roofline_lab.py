@@ -5,7 +5,7 @@ from unittest.mock import Mock
 import pytest
 import torch
 import triton
-from known_lab import HEAD, KnownLab, compile_kernels
+from helpers.known_lab import HEAD, KnownLab, compile_kernels
 
 from mlsys import Hardware
 from mlsys.grading import Draws

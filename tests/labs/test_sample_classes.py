@@ -2,8 +2,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from on_gpu import read_records
-from sample_classes import ROOT, expected, graded, is_due
+from helpers.on_gpu import read_records
+from helpers.sample_classes import ROOT, expected, graded, is_due
 
 from mlsys.course.lab import find_labs
 

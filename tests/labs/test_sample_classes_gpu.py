@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from on_gpu import GRADING_CONFIG, needs_gpu, write_record
-from sample_classes import ROOT, expected, graded, is_due
+from helpers.on_gpu import GRADING_CONFIG, needs_gpu, write_record
+from helpers.sample_classes import ROOT, expected, graded, is_due
 
 from mlsys.course.lab import find_labs
 

@@ -4,7 +4,7 @@ from unittest.mock import Mock
 
 import pytest
 import torch
-from known_lab import HEAD, KnownLab, compile_kernels
+from helpers.known_lab import HEAD, KnownLab, compile_kernels
 
 from mlsys import Hardware
 from mlsys.core.cells import run_cell

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from adding_course import make_course_repository
+from helpers.adding_course import make_course_repository
 from rich.console import Console
 
 from mlsys.classroom.grade_class import Batch, Options, grade_class

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 
 import pytest
-from redteam_samples import HERE, Attack, Graded, grade_attacks, read_attacks
+from helpers.redteam_samples import HERE, Attack, Graded, grade_attacks, read_attacks
 
 from mlsys.classroom.store.record import WAITING
 

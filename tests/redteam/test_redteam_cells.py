@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from adding_course import change_lab, make_course_repository
+from helpers.adding_course import change_lab, make_course_repository
 from nbformat import NotebookNode
 from rich.console import Console
 

@@ -7,9 +7,9 @@ That command writes its record, `tests/redteam/results/<device>.json`, which is 
 import os
 
 import pytest
-from on_gpu import GRADING_CONFIG, needs_gpu, write_record
-from redteam_record import RESULTS, digest_of_list
-from redteam_samples import Attack, Graded, grade_attacks, read_attacks
+from helpers.on_gpu import GRADING_CONFIG, needs_gpu, write_record
+from helpers.redteam_record import RESULTS, digest_of_list
+from helpers.redteam_samples import Attack, Graded, grade_attacks, read_attacks
 
 from mlsys.classroom.store.record import WAITING
 

@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from adding_course import make_course_repository
+from helpers.adding_course import make_course_repository
 from nbconvert.filters import markdown2html
 from rich.console import Console
 

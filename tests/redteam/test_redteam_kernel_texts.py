@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from kernel_texts import all_cells
+from helpers.kernel_texts import all_cells
 
 MOST_S = 2.0
 """Seconds of computing that one kernel's text may take, its launch included; it takes about 0.01."""
@@ -31,7 +31,7 @@ class Tried:
 @pytest.fixture(scope="module")
 def tried() -> list[Tried]:
     """All cells, in one process of its own: some would take its memory or its time."""
-    script = Path(__file__).with_name("kernel_texts.py")
+    script = Path(__file__).parents[1] / "helpers" / "kernel_texts.py"
     environment = os.environ | {"TRITON_INTERPRET": "1"}
     command, pipe, nothing = [sys.executable, str(script)], subprocess.PIPE, subprocess.DEVNULL
     with subprocess.Popen(command, stdin=nothing, stdout=pipe, stderr=nothing, text=True, env=environment) as process:

@@ -1,7 +1,7 @@
 """Every attack fails for what it is named after: the same submission without its trick is right, and scores."""
 
 import pytest
-from redteam_samples import Attack, Graded, grade_without_tricks, read_attacks, without_trick
+from helpers.redteam_samples import Attack, Graded, grade_without_tricks, read_attacks, without_trick
 
 ATTACKS = read_attacks("attacks")
 ON_GPU = read_attacks("gpu")

@@ -1,0 +1,173 @@
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from mlsys.measure.device import Device
+
+torch = pytest.importorskip("torch")
+if find_spec("triton") is None:  # looked for, not imported: labs must decide before that whether to interpret
+    pytest.skip("needs triton", allow_module_level=True)
+HERE = Path(__file__).parents[1] / "helpers"
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory):
+    result = tmp_path_factory.mktemp("book") / "rows.json"
+    command = [sys.executable, HERE / "run_book_suite.py", result]
+    subprocess.run(command, check=True, timeout=200, env=os.environ | {"TRITON_INTERPRET": "1"})
+    return json.loads(result.read_text())
+
+
+def test_every_measurement_of_the_book_runs(suite):
+    assert suite["left_out"] == []
+    counted = Counter(row["name"] for row in suite["rows"])
+    assert counted == {
+        "copy bandwidth": 4,
+        "working set": 2,
+        "stride": 2,
+        "host link": 4,
+        "vector add": 1,
+        "matmul by dtype": 2,
+        "dense layer by batch": 2,
+        "softmax": 1,
+        "layernorm": 1,
+        "embedding": 1,
+        "launch latency": 5,
+    }
+
+
+def test_rates_are_of_the_bytes_and_flops_that_a_call_must_do(suite):
+    def work(name, variant):
+        row = next(row for row in suite["rows"] if (row["name"], row["variant"]) == (name, variant))
+        return row["achieved"] * row["median_s"]
+
+    kib = 2**10 / 1e9
+    assert work("copy bandwidth", "read") == pytest.approx(64 * kib)
+    assert work("copy bandwidth", "add") == pytest.approx(3 * 64 * kib)
+    assert work("stride", "stride 4") == pytest.approx(4096 * 4 / 1e9)
+    assert work("vector add", "torch") == pytest.approx(3 * 4 * kib)
+    assert work("softmax", "torch") == pytest.approx(2 * 64 * 32 * 2 / 1e9)
+    assert work("layernorm", "torch") == pytest.approx((2 * 64 * 32 + 2 * 32) * 2 / 1e9)
+    assert work("embedding", "torch") == pytest.approx((64 * (8 * 4 + 8) + 16 * 8 * 4) / 1e9)
+    assert work("matmul by dtype", "vendor library") == pytest.approx(2 * 64**3 / 1e12)
+
+
+def test_the_dense_layers_ceiling_is_the_lower_roof(suite):
+    ceilings = [row["ceiling"] for row in suite["rows"] if row["name"] == "dense layer by batch"]
+    bytes_moved = [2 * (64 * 64 + 2 * batch * 64) for batch in (1, 4)]
+    assert ceilings == pytest.approx(
+        [1e3 * 2 * batch * 64 * 64 / moved for batch, moved in zip((1, 4), bytes_moved, strict=True)]
+    )
+
+
+@pytest.fixture
+def setting():
+    from mlsys.bench.suite import Setting
+    from mlsys.measure.ceilings import Ceilings
+    from mlsys.units import ureg
+
+    return Setting(Ceilings(Device("cpu", "a CPU"), ureg("1 GB/s"), {}), "cpu")
+
+
+def test_a_peer_that_fails_or_differs_is_left_out_and_named(setting, capsys):
+    def breaks():
+        raise RuntimeError("no compiler\nand a long story")
+
+    x = torch.randn(8, 8)
+    found = setting.peers(lambda: x, {"same": lambda: x.clone(), "wrong": lambda: x + 1, "broken": breaks})
+    assert list(found) == ["same"]
+    printed = capsys.readouterr().out
+    assert "without wrong: WrongAnswer" in printed
+    assert "without broken: RuntimeError: no compiler\n" in printed
+
+
+def test_a_peer_must_agree_in_all_that_the_work_returns(setting, capsys):
+    x, sums = torch.randn(5, 7), torch.randn(7)
+    others = {"same": lambda: (x, sums), "half": lambda: (x, sums / 2), "short": lambda: (x,)}
+    assert list(setting.peers(lambda: (x, sums), others)) == ["same"]
+    printed = capsys.readouterr().out
+    assert re.search("without half: WrongAnswer: .*result 2 of half", printed)
+    assert "without short: ValueError" in printed
+
+
+def test_pruning_keeps_the_two_largest_of_four():
+    from mlsys.bench.suite.matrix import prune_2_of_4
+
+    weight = torch.tensor([[1.0, -4.0, 3.0, 2.0, 0.5, -0.1, 0.2, 0.3]])
+    assert prune_2_of_4(weight).tolist() == [[0.0, -4.0, 3.0, 0.0, 0.5, 0.0, 0.0, pytest.approx(0.3)]]
+
+
+@pytest.mark.parametrize(("precision", "error"), [("fp32", 1e-6), ("fp16", 1e-3), ("bf16", 1e-2), ("fp8", 1e-2)])
+def test_a_product_of_every_precision_is_the_product(precision, error, monkeypatch):
+    from mlsys.measure import gpu_ceilings
+
+    drawn = []
+
+    def recorded(*shape, **how):
+        drawn.append(torch.empty(*shape).normal_())
+        return drawn[-1]
+
+    monkeypatch.setattr(torch, "randn", recorded)
+    found = gpu_ceilings.product(precision, 32, 48, 64, "cpu")().double()
+    if precision == "fp8":  # the inputs themselves are rounded to 3 bits
+        a, b = (matrix.to(torch.float8_e4m3fn).double() for matrix in drawn)
+        expected = a @ b.t()
+    else:
+        expected = drawn[0].double() @ drawn[1].double()
+    assert float((found - expected).norm() / expected.norm()) < error
+
+
+def test_a_device_multiplies_only_what_it_has():
+    from mlsys.measure.gpu_ceilings import precisions_of
+
+    by_capability = {
+        capability: precisions_of(Device("gpu", "a GPU", capability)) for capability in ((7, 5), (8, 0), (9, 0))
+    }
+    assert by_capability[7, 5] == ("fp32", "fp16")
+    assert "bf16" in by_capability[8, 0]
+    assert "fp8" not in by_capability[8, 0]
+    assert "fp8" in by_capability[9, 0]
+
+
+def test_float32_products_get_their_setting_back():
+    from mlsys.measure.gpu_ceilings import tf32
+
+    before = torch.backends.cuda.matmul.allow_tf32
+    with tf32(not before):
+        assert torch.backends.cuda.matmul.allow_tf32 is not before
+    assert torch.backends.cuda.matmul.allow_tf32 is before
+
+
+def without_interpreter():
+    return {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+
+
+@pytest.mark.parametrize("capability", [75, 80, 90])
+def test_measuring_kernels_compile_to_what_they_measure(capability):
+    from mlsys.measure import triton_kernels
+
+    command = [sys.executable, HERE / "compile_measuring_kernels.py", str(capability)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=without_interpreter())
+    found = json.loads(done.stdout)
+    assert all(kernel["spilled_bytes"] == 0 for kernel in found.values())
+    # 16 unrolled steps of the 8 chains that each of 128 threads has: nothing was folded away, nothing is loaded.
+    assert found["fma_kernel"]["fma"] == 16 * triton_kernels.FMA_CHAINS // 128
+    assert found["fma_kernel"]["global_loads"] == []
+    assert set(found["strided_sum_kernel"]["global_loads"]) == {"ld.global.v4.b32"}
+
+
+def test_fma_chains_follow_their_closed_form():
+    program = (
+        "import torch; from mlsys.measure import triton_kernels as k; "
+        "out = torch.empty(2 * k.FMA_CHAINS); k.fma(out, 48); "
+        "n = torch.arange(out.numel(), dtype=torch.float64); s = 0.9999 ** 48; "
+        "torch.testing.assert_close(out.double(), s * n + 0.5 * (1 - s) / (1 - 0.9999), rtol=1e-5, atol=1e-3)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, env=os.environ | {"TRITON_INTERPRET": "1"})

@@ -1,0 +1,91 @@
+"""`check_kernel` as a student's notebook runs it, and as a judge does."""
+
+import importlib.util
+import os
+
+import pytest
+import torch
+from helpers.judging import COPY, LAUNCH, SETUP
+
+from mlsys.grading import OutOfBounds, WrongAnswer, check_kernel
+
+CHECK = """
+x = torch.arange(37.0)
+grading.check_kernel(copy_kernel, {"TILE": 16}, [x], x, launch=launch_copy, what="a copy")
+"""
+WRONG = {
+    "mask=i < size)\n": (")\n", "out of bounds"),
+    "tl.load(x_ptr + i, mask=i < size)": ("2.0", "wrong answer"),
+    "out_ptr + i": ("out_ptr + i * 0", "wrong answer"),
+    "(x_ptr, out_ptr, size,": ("(x_ptr, size, out_ptr,", "error"),
+}
+
+
+@pytest.fixture
+def names(tmp_path, monkeypatch):
+    """Run cells in this process, in Triton's interpreter."""
+    monkeypatch.setitem(os.environ, "TRITON_INTERPRET", "1")
+
+    def run(answer):
+        path = tmp_path / "cells.py"
+        path.write_text("\n".join([SETUP, LAUNCH, answer]))
+        spec = importlib.util.spec_from_file_location("cells", path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return vars(module)
+
+    return run
+
+
+def test_in_a_notebook_the_kernel_itself_is_launched(names):
+    found, x = names(COPY), torch.arange(37.0)
+    check_kernel(found["copy_kernel"], {"TILE": 16}, [x], x, launch=found["launch_copy"])
+    with pytest.raises(WrongAnswer, match="first result: "):
+        check_kernel(found["copy_kernel"], {"TILE": 16}, [x], x + 1, launch=found["launch_copy"], what="first result")
+
+
+def test_in_a_notebook_an_unmasked_store_is_found(names):
+    found, x = names(COPY.replace("mask=i < size)\n", ")\n")), torch.arange(37.0)
+    with pytest.raises(OutOfBounds):
+        check_kernel(found["copy_kernel"], {"TILE": 16}, [x], x, launch=found["launch_copy"])
+
+
+def test_a_result_that_changes_from_launch_to_launch_is_called_a_race(names):
+    found, x, launches = names(COPY), torch.arange(37.0), []
+
+    def launch(kernel, constants, out, x):
+        launches.append(None)
+        out.copy_(x * len(launches))
+
+    with pytest.raises(WrongAnswer, match="race"):
+        check_kernel(found["copy_kernel"], {"TILE": 16}, [x], x + 1, launch=launch)
+    assert len(launches) == 2
+
+
+def test_the_same_wrong_result_twice_is_no_race(names):
+    found, x = names(COPY), torch.arange(37.0)
+    with pytest.raises(WrongAnswer) as caught:
+        check_kernel(found["copy_kernel"], {"TILE": 16}, [x], x + 1, launch=found["launch_copy"])
+    assert "race" not in str(caught.value)
+
+
+def test_a_judge_passes_a_right_kernel(verdict):
+    assert verdict(COPY, CHECK).name == "passed"
+
+
+@pytest.mark.parametrize("part", WRONG)
+def test_a_judge_finds_what_is_wrong_with_a_kernel(verdict, part):
+    other, name = WRONG[part]
+    assert part in COPY
+    assert verdict(COPY.replace(part, other), CHECK).name == name
+
+
+def test_a_judge_takes_the_kernel_that_is_bound_last(verdict):
+    later = COPY + "\n@triton.jit\ndef copy_kernel(x_ptr, out_ptr, size, TILE: tl.constexpr):\n    pass\n"
+    assert verdict(later, CHECK).name == "wrong answer"
+    assert verdict(later.replace("copy_kernel", "first", 1) + "\ncopy_kernel = first\n", CHECK).name == "passed"
+
+
+def test_a_kernel_cannot_take_the_name_of_something_of_pythons_own(verdict):
+    answer = COPY.replace("copy_kernel", "__builtins__") + "\ncopy_kernel = __builtins__"
+    assert verdict(answer, CHECK).name == "not a kernel"
