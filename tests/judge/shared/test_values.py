@@ -160,7 +160,7 @@ def test_a_value_of_a_derived_class_arrives_as_the_plain_one(value, plain_value)
         [[Colour.RED]],
         [0] * MOST_ITEMS,
     ],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )
 def test_what_is_no_plain_value_does_not_cross(value):
     with pytest.raises(NotSendable):
