@@ -60,7 +60,7 @@ if importlib.util.find_spec("mlsys") is None:
     subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "MLSYS_WHEEL_URL"], check=True)
 
 from mlsys import grading, measure
-from mlsys.grading.kernels.compiler_report import compiler_report
+from mlsys.grading.compiler_report import compiler_report
 
 DEVICE = grading.use_device()  # before triton is imported: without a GPU it turns on Triton's interpreter
 
