@@ -7,7 +7,7 @@ import pytest
 from mlsys.bench import run as bench
 from mlsys.bench.row import row
 from mlsys.bench.table import rows_table
-from mlsys.cli import bench as bench_command
+from mlsys.cli import bench as cli_bench
 from mlsys.cli import main as cli
 from mlsys.measure.ceilings import Ceilings
 from mlsys.measure.device import Device, torch_sees_gpu
@@ -80,10 +80,10 @@ def test_without_a_gpu_bench_says_what_to_do(capsys):
 
 @pytest.fixture
 def pretended_gpu(monkeypatch):
-    monkeypatch.setattr(bench_command, "detect_device", lambda: CEILINGS.device)
-    monkeypatch.setattr(bench_command, "refuse_shared_gpu", lambda: None)
-    monkeypatch.setattr(bench_command, "measure_ceilings", lambda device: CEILINGS)
-    monkeypatch.setattr(bench_command, "measurements_of", lambda root, suite: {"softmax": lambda ceilings: [ROW]})
+    monkeypatch.setattr(cli_bench, "detect_device", lambda: CEILINGS.device)
+    monkeypatch.setattr(cli_bench, "refuse_shared_gpu", lambda: None)
+    monkeypatch.setattr(cli_bench, "measure_ceilings", lambda device: CEILINGS)
+    monkeypatch.setattr(cli_bench, "measurements_of", lambda root, suite: {"softmax": lambda ceilings: [ROW]})
 
 
 def test_a_run_writes_a_record_that_another_machine_takes_in(pretended_gpu, tmp_path, capsys):
@@ -105,7 +105,7 @@ def test_a_run_with_something_left_out_keeps_the_rest_and_ends_with_status_1(pre
         raise RuntimeError("out of memory")
 
     both = {"softmax": breaks, "layernorm": lambda ceilings: [ROW]}
-    monkeypatch.setattr(bench_command, "measurements_of", lambda root, suite: both)
+    monkeypatch.setattr(cli_bench, "measurements_of", lambda root, suite: both)
     assert cli.main(["bench", "--suite", "book", "--commit", "abc1234", "--out", str(tmp_path)]) == 1
     assert load("nvidia-t4", tmp_path).rows == (ROW,)
 
@@ -115,14 +115,14 @@ def test_a_suite_that_failed_altogether_does_not_replace_the_older_record(preten
     command = ["bench", "--suite", "all", "--commit", "abc1234", "--out", str(tmp_path)]
     in_lab = dataclasses.replace(ROW, suite="lab")
     monkeypatch.setattr(
-        bench_command, "measurements_of", lambda root, suite: {"a": lambda _: [ROW], "b": lambda _: [in_lab]}
+        cli_bench, "measurements_of", lambda root, suite: {"a": lambda _: [ROW], "b": lambda _: [in_lab]}
     )
     assert cli.main(command) == 0
 
     def breaks(ceilings):
         raise RuntimeError("an illegal memory access")
 
-    monkeypatch.setattr(bench_command, "measurements_of", lambda root, suite: {"a": lambda _: [ROW], "b": breaks})
+    monkeypatch.setattr(cli_bench, "measurements_of", lambda root, suite: {"a": lambda _: [ROW], "b": breaks})
     assert cli.main(command) == 1
     assert load("nvidia-t4", tmp_path).rows == (ROW, in_lab)
     assert load("nvidia-t4", tmp_path / "incomplete").rows == (ROW,)
@@ -141,6 +141,6 @@ def test_a_commit_whose_files_were_changed_is_called_dirty(tmp_path):
 def test_a_suite_that_would_wipe_out_another_is_refused_at_once(pretended_gpu, monkeypatch, tmp_path, capsys):
     pytest.importorskip("torch")
     assert cli.main(["bench", "--suite", "book", "--commit", "abc1234", "--out", str(tmp_path)]) == 0
-    monkeypatch.setattr(bench_command, "measure_ceilings", lambda device: pytest.fail("measured"))
+    monkeypatch.setattr(cli_bench, "measure_ceilings", lambda device: pytest.fail("measured"))
     assert cli.main(["bench", "--suite", "lab", "--commit", "abc1234", "--out", str(tmp_path)]) == 2
     assert "also has the suite book" in capsys.readouterr().err
