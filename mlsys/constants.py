@@ -10,12 +10,11 @@ Nothing is written down here a second time: change a data file, and the name fol
 """
 
 from mlsys.core.dtypes import bytes_per_element
-from mlsys.core.sourced import sourced
 from mlsys.hardware import Hardware
 from mlsys.hardware.energy import basis
 from mlsys.hardware.links import link
 from mlsys.hardware.memory import level
-from mlsys.models.model import shape_of, size_of
+from mlsys.models.shapes import shapes
 from mlsys.units import GB, KB, MB, TB, GiB, KiB, MiB, byte, flop, second, ureg, watt
 
 __all__ = [
@@ -158,11 +157,10 @@ LATENCY_HBM3 = level("h100-sxm", "hbm").latency
 LATENCY_L2_CACHE = level("h100-sxm", "l2").latency
 LATENCY_L1_REGISTER = level("h100-sxm", "register").latency
 
-_gpt2 = {"value": 1.5e9, "unit": "param", "source": "radford-gpt2", "where": "abstract"}
-GPT2_PARAMS = sourced(_gpt2, "constants GPT2_PARAMS").value
+_gpt2 = shapes().gpt2
+GPT2_PARAMS = _gpt2.printed_params.sourced.value
 
 # An example shape of the course: the width and heads of the smallest GPT-2 on half its positions.
-_family, _ = shape_of("gpt2")
-TRANSFORMER_HIDDEN_DIM_EXAMPLE = int(size_of("gpt2", "small")["width"])
-TRANSFORMER_HEADS_EXAMPLE = TRANSFORMER_HIDDEN_DIM_EXAMPLE // int(_family["head_dim"])
-TRANSFORMER_SEQ_LEN_EXAMPLE = int(_family["positions"]) // 2
+TRANSFORMER_HIDDEN_DIM_EXAMPLE = _gpt2.sizes["small"].width
+TRANSFORMER_HEADS_EXAMPLE = TRANSFORMER_HIDDEN_DIM_EXAMPLE // _gpt2.head_dim
+TRANSFORMER_SEQ_LEN_EXAMPLE = _gpt2.positions // 2

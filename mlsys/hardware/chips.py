@@ -16,11 +16,10 @@ mlsys.hardware.chips.UnknownPrecision: NVIDIA T4 has no dense bf16; it has fp16 
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 from types import MappingProxyType
-from typing import Any
+from typing import Literal
 
-from mlsys.core.sourced import Sourced, data_folder, load_toml, sourced
+from mlsys.core.sourced import Catalog, DataFolder, Entry, Number, Sourced
 from mlsys.errors import UnknownName, UserError
 from mlsys.units import Quantity, flop, ureg
 
@@ -183,31 +182,61 @@ class Accelerator:
         return self.peak("tf32")
 
 
-def _parse(chip_id: str, data: dict[str, Any]) -> Accelerator:
+class _PeakEntry(Number, frozen=True, kw_only=True):
+    precision: str
+    engine: Literal["tensor", "vector"]
+    sparse: bool = False
+
+
+class _ChipEntry(Entry, frozen=True, kw_only=True):
+    """A file of `data/chips`; the properties stand in the order in which pages show them."""
+
+    name: str
+    vendor: str
+    same_chip_as: str = ""
+    peak: tuple[_PeakEntry, ...] = ()
+    memory_bandwidth: Number | None = None
+    memory_capacity: Number | None = None
+    neural_engine_rate: Number | None = None
+    rate: Number | None = None
+    tdp: Number | None = None
+    clock: Number | None = None
+    sm_count: Number | None = None
+    compute_units: Number | None = None
+    power_max: Number | None = None
+    boost_clock: Number | None = None
+    array_dim: Number | None = None
+    tensor_clock: Number | None = None
+    tensor_units: Number | None = None
+    tensor_flop_per_clock: Number | None = None
+    on_chip_memory: Number | None = None
+    vector_lanes: Number | None = None
+    last_level_cache: Number | None = None
+    shared_memory_per_block: Number | None = None
+    shared_memory_per_sm: Number | None = None
+    registers_per_sm: Number | None = None
+    threads_per_sm: Number | None = None
+    blocks_per_sm: Number | None = None
+    l1_capacity_per_sm: Number | None = None
+    l2_capacity: Number | None = None
+    transistors: Number | None = None
+    die_area: Number | None = None
+    announced: Number | None = None
+
+
+def _chip(chip_id: str, entry: _ChipEntry) -> Accelerator:
     """One chip from its data file; with `same_chip_as`, what it does not state is the named chip's."""
-    place = f"chips/{chip_id}.toml"
-    base = data.pop("same_chip_as", None)
-    peaks = [
-        Peak(entry["precision"], entry["engine"], entry.get("sparse", False), sourced(entry, f"{place} peak"))
-        for entry in data.pop("peak", [])
-    ]
-    name, vendor = data.pop("name"), data.pop("vendor")
-    fields = {field: sourced(entry, f"{place} {field}") for field, entry in data.items()}
-    if base:
-        peaks = peaks or list(_load(base).peaks)
-        fields = {**_load(base).fields, **fields}
-    return Accelerator(id=chip_id, name=name, vendor=vendor, peaks=tuple(peaks), fields=MappingProxyType(fields))
+    peaks = tuple(Peak(peak.precision, peak.engine, peak.sparse, peak.sourced) for peak in entry.peak)
+    stated = {name: getattr(entry, name) for name in entry.__struct_fields__}
+    fields = {name: number.sourced for name, number in stated.items() if isinstance(number, Number)}
+    if entry.same_chip_as:
+        base = CHIPS.get(entry.same_chip_as)
+        peaks, fields = peaks or base.peaks, {**base.fields, **fields}
+    return Accelerator(chip_id, entry.name, entry.vendor, peaks, MappingProxyType(fields))
 
 
-@cache
-def _chip_ids() -> tuple[str, ...]:
-    chips = data_folder().joinpath("chips").iterdir()
-    return tuple(sorted(c.name.removesuffix(".toml") for c in chips if c.name.endswith(".toml")))
-
-
-@cache
-def _load(chip_id: str) -> Accelerator:
-    return _parse(chip_id, load_toml(f"chips/{chip_id}.toml"))
+CHIPS = Catalog("chip", lambda: DataFolder("chips", _ChipEntry), _chip)
+"""Every chip, in the order of their ids."""
 
 
 class _Shelf:
@@ -219,7 +248,7 @@ class _Shelf:
     def __getattr__(self, name: str) -> Accelerator:
         if name not in self._names:
             raise AttributeError(f"no {name!r} here; there are {', '.join(self._names)}; or use Hardware.get(id)")
-        return _load(self._names[name])
+        return CHIPS.get(self._names[name])
 
     def __dir__(self) -> Iterator[str]:
         return iter(self._names)
@@ -254,11 +283,9 @@ class Hardware:
         Raises:
             UnknownName: with the nearest id and all of them.
         """
-        if chip_id not in _chip_ids():
-            raise UnknownName.of("chip", chip_id, _chip_ids())
-        return _load(chip_id)
+        return CHIPS.get(chip_id)
 
     @staticmethod
     def all() -> tuple[Accelerator, ...]:
         """Every chip, in the order of their ids."""
-        return tuple(_load(chip_id) for chip_id in _chip_ids())
+        return CHIPS.all()
