@@ -104,30 +104,30 @@ BYTES_FP32, BYTES_FP16, BYTES_INT8 = (
 _v100, _t4, _a100 = (Hardware.get(chip) for chip in ("v100-sxm2", "t4", "a100-80gb-sxm"))
 _h100, _tpu_v4, _mobile = (Hardware.get(chip) for chip in ("h100-sxm", "tpu-v4", "snapdragon-8-gen-3"))
 
-V100_FLOPS_FP16_TENSOR = _v100.peak("fp16", unit="tensor")
-V100_FLOPS_FP32 = _v100.peak("fp32", unit="vector")
+V100_FLOPS_FP16_TENSOR = _v100.peak("fp16", engine="tensor")
+V100_FLOPS_FP32 = _v100.peak("fp32", engine="vector")
 V100_MEM_BW = _v100.memory_bw
 V100_TDP = _v100.tdp
 
-T4_FLOPS_FP16_TENSOR = _t4.peak("fp16", unit="tensor")
-T4_FLOPS_FP32 = _t4.peak("fp32", unit="vector")
+T4_FLOPS_FP16_TENSOR = _t4.peak("fp16", engine="tensor")
+T4_FLOPS_FP32 = _t4.peak("fp32", engine="vector")
 T4_FLOPS_INT8 = _t4.peak("int8")
 T4_MEM_BW = _t4.memory_bw
 T4_TDP = _t4.tdp
 
-A100_FLOPS_FP16_TENSOR = _a100.peak("fp16", unit="tensor")
-A100_FLOPS_BF16 = _a100.peak("bf16", unit="tensor")
+A100_FLOPS_FP16_TENSOR = _a100.peak("fp16", engine="tensor")
+A100_FLOPS_BF16 = _a100.peak("bf16", engine="tensor")
 A100_FLOPS_TF32 = _a100.peak("tf32")
 A100_FLOPS_INT8 = _a100.peak("int8")
-A100_FLOPS_FP32 = _a100.peak("fp32", unit="vector")
+A100_FLOPS_FP32 = _a100.peak("fp32", engine="vector")
 A100_MEM_BW = _a100.memory_bw
 A100_TDP = _a100.tdp
 
-H100_FLOPS_FP16_TENSOR = _h100.peak("fp16", unit="tensor")
-H100_FLOPS_BF16 = _h100.peak("bf16", unit="tensor")
+H100_FLOPS_FP16_TENSOR = _h100.peak("fp16", engine="tensor")
+H100_FLOPS_BF16 = _h100.peak("bf16", engine="tensor")
 H100_FLOPS_TF32 = _h100.peak("tf32")
 H100_FLOPS_INT8 = _h100.peak("int8")
-H100_FLOPS_FP32 = _h100.peak("fp32", unit="vector")
+H100_FLOPS_FP32 = _h100.peak("fp32", engine="vector")
 H100_MEM_BW = _h100.memory_bw
 H100_TDP = _h100.tdp
 

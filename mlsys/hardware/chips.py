@@ -4,7 +4,7 @@
 >>> h100 = Hardware.get("h100-sxm")
 >>> h100.peak("fp16").m_as("TFLOP/s")
 989.4
->>> h100.peak("fp32", unit="vector").m_as("TFLOP/s")
+>>> h100.peak("fp32", engine="vector").m_as("TFLOP/s")
 67
 >>> round(h100.ridge_point("fp16").m_as("flop/byte"))
 295
@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from mlsys.core.sourced import Catalog, DataFolder, Entry, Number, Sourced
-from mlsys.errors import UnknownName, UserError
+from mlsys.errors import InvalidValue, UnknownName, UserError
 from mlsys.units import Quantity, flop, ureg
 
 
@@ -34,10 +34,10 @@ class UnknownField(UserError, LookupError):
 
 @dataclass(frozen=True)
 class Peak:
-    """A peak rate: `unit` is "tensor" or "vector" (`engine` in the data files), `sparse` marks 2:4 sparsity."""
+    """A peak rate: `engine` is "tensor" or "vector", `sparse` marks 2:4 sparsity."""
 
     precision: str
-    unit: str
+    engine: str
     sparse: bool
     rate: Sourced
 
@@ -52,26 +52,32 @@ class Accelerator:
     peaks: tuple[Peak, ...]
     fields: Mapping[str, Sourced]
 
-    def peak(self, precision: str, unit: str | None = None, sparse: bool = False) -> Quantity:
+    def peak(
+        self, precision: str, engine: str | None = None, sparse: bool = False, *, unit: str | None = None
+    ) -> Quantity:
         """The peak rate for a precision, in FLOP/s (integer operations count alike).
 
         Args:
             precision: such as "fp32", "tf32", "bf16", "fp16", "fp8" or "int8".
-            unit: "tensor" or "vector"; without it, the fastest unit that has the precision.
+            engine: "tensor" or "vector"; without it, the fastest engine that has the precision.
             sparse: the rate with 2:4 structured sparsity instead of the dense one.
+            unit: another name of `engine`, which notebooks outside the package use.
 
         Raises:
             UnknownPrecision: lists what the chip has; there is no fallback to another precision.
+            InvalidValue: if `engine` and `unit` are both given.
         """
-        return self.peak_entry(precision, unit, sparse).rate.value
+        if engine and unit:
+            raise InvalidValue(f"engine is {engine!r} and unit is {unit!r}, which mean the same: give engine alone")
+        return self.peak_entry(precision, engine or unit, sparse).rate.value
 
-    def peak_entry(self, precision: str, unit: str | None = None, sparse: bool = False) -> Peak:
-        """The same as `peak`, with unit and source."""
-        found = [p for p in self.peaks if p.precision == precision and p.sparse == sparse and unit in (None, p.unit)]
+    def peak_entry(self, precision: str, engine: str | None = None, sparse: bool = False) -> Peak:
+        """The same as `peak`, with engine and source."""
+        found = [p for p in self.peaks if (p.precision, p.sparse) == (precision, sparse) and engine in (None, p.engine)]
         if not found:
-            has = ", ".join(f"{p.precision} ({p.unit})" for p in self.peaks if p.sparse == sparse) or "none"
+            has = ", ".join(f"{p.precision} ({p.engine})" for p in self.peaks if p.sparse == sparse) or "none"
             kind = "sparse" if sparse else "dense"
-            asked = f"{precision} on a {unit} unit" if unit else precision
+            asked = f"{precision} on a {engine} engine" if engine else precision
             raise UnknownPrecision(f"{self.name} has no {kind} {asked}; it has {has}")
         return max(found, key=lambda p: p.rate.value)
 
@@ -85,12 +91,12 @@ class Accelerator:
             raise UnknownField(f"{self.name}: no sourced {name!r}; known: {', '.join(sorted(self.fields))}")
         return self.fields[name]
 
-    def ridge_point(self, precision: str | None = None, unit: str | None = None, sparse: bool = False) -> Quantity:
+    def ridge_point(self, precision: str | None = None, engine: str | None = None, sparse: bool = False) -> Quantity:
         """Return the intensity at which compute and memory take equally long: peak / bandwidth, in FLOP/byte.
 
         Args:
             precision: of the peak; without it, `matrix_precision`.
-            unit: of the peak.
+            engine: of the peak.
             sparse: of the peak.
 
         Raises:
@@ -99,10 +105,10 @@ class Accelerator:
         >>> round(Hardware.Cloud.TPUv4.ridge_point())
         <Quantity(229, 'flop / byte')>
         """
-        rate = self.peak(precision or self.matrix_precision, unit, sparse)
+        rate = self.peak(precision or self.matrix_precision, engine, sparse)
         return ureg.Quantity(rate.m_as("flop/s") / self.memory_bw.m_as("byte/s"), "flop/byte")
 
-    def peak_from_clock(self, unit: str = "tensor") -> Quantity:
+    def peak_from_clock(self, engine: str = "tensor") -> Quantity:
         """The peak built up from the chip: units x FLOP per unit and clock x clock.
 
         For "tensor" it is the dense peak of the precision that `field("tensor_flop_per_clock").condition` names; for
@@ -110,19 +116,19 @@ class Accelerator:
 
         Raises:
             UnknownField: if the documents do not give the parts.
-            UnknownName: if the unit is neither "tensor" nor "vector".
+            UnknownName: if the engine is neither "tensor" nor "vector".
 
         >>> round(Hardware.get("h100-sxm").peak_from_clock().to("TFLOP/s"))
         <Quantity(989, 'teraflop / second')>
         """
-        if unit == "tensor":
+        if engine == "tensor":
             per_clock = self.field("tensor_units").value * self.field("tensor_flop_per_clock").value
             clock = self.field("tensor_clock").value
-        elif unit == "vector":
+        elif engine == "vector":
             per_clock = self.field("vector_lanes").value * (2 * flop)
             clock = self.field("boost_clock").value
         else:
-            raise UnknownName.of("unit", unit, ("tensor", "vector"))
+            raise UnknownName.of("engine", engine, ("tensor", "vector"))
         return ureg.Quantity(per_clock.m_as("FLOP") * clock.m_as("hertz"), "FLOP/s")
 
     @property
@@ -174,7 +180,7 @@ class Accelerator:
     @property
     def peak_flops_fp32(self) -> Quantity:
         """Dense fp32 peak of the vector units, where no tensor core helps."""
-        return self.peak("fp32", unit="vector")
+        return self.peak("fp32", engine="vector")
 
     @property
     def tf32_flops(self) -> Quantity:

@@ -184,9 +184,16 @@ def test_decoding_leaves_the_data_as_it_was_and_integers_integers():
 
 def test_a_catalog_reads_when_asked_once_and_in_the_order_of_the_file():
     read, made = [], []
-    catalog = Catalog(
-        "fruit", lambda: read.append(1) or {"pear": 2, "fig": 3}, lambda name, n: made.append(name) or name * n
-    )
+
+    def entries():
+        read.append("file")
+        return {"pear": 2, "fig": 3}
+
+    def make(name, count):
+        made.append(name)
+        return name * count
+
+    catalog = Catalog("fruit", entries, make)
     assert not read
     assert catalog.get("fig") is catalog.get("fig") == "figfigfig"
     assert (read, made) == (["file"], ["fig"])
