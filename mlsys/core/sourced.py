@@ -6,7 +6,6 @@ technology node). A number without a source is refused, and so is everything tha
 """
 
 import re
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -184,6 +183,8 @@ def data_folder() -> Traversable:
 
 def load_toml(path: str) -> dict[str, Any]:
     """Read the data file `path`, given relative to `mlsys/data`."""
+    import tomllib  # not before a file is read, so that `from mlsys import Hardware` stays quick
+
     return tomllib.loads(data_folder().joinpath(path).read_text(encoding="utf-8"))
 
 
