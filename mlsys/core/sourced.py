@@ -106,7 +106,7 @@ class Number(Cited, frozen=True, kw_only=True):
             ureg.parse_units(self.unit)
         except (pint.PintError, ValueError) as error:
             known = "write one that pint or mlsys/data/units.txt defines"
-            raise _Refused(BrokenData(f"unit {self.unit!r} is none ({error}): {known}")) from None
+            raise _Refused(BrokenData(f"unit {self.unit!r} is unknown ({error}): {known}")) from None
 
     @property
     def sourced(self) -> Sourced:
@@ -182,18 +182,21 @@ def data_folder() -> Traversable:
 
 
 def load_toml(path: str) -> dict[str, Any]:
-    """Read the data file `path`, given relative to `mlsys/data`."""
+    """Read the data file `path`, given relative to `mlsys/data`.
+
+    Raises:
+        BrokenData: if it is no valid TOML.
+    """
     import tomllib  # not before a file is read, so that `from mlsys import Hardware` stays quick
 
-    return tomllib.loads(data_folder().joinpath(path).read_text(encoding="utf-8"))
+    try:
+        return tomllib.loads(data_folder().joinpath(path).read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise BrokenData(f"{path} is no valid TOML: {error}; mend that line") from None
 
 
 def data_file(path: str, kind: type[E]) -> E:
-    """Read the data file `path`, given relative to `mlsys/data`, as a `kind`.
-
-    Raises:
-        BrokenData, UnsourcedNumber, UnknownName: those of `decode`.
-    """
+    """Read the data file `path`, given relative to `mlsys/data`, as a `kind`; the errors are those of `decode`."""
     return decode(load_toml(path), kind, path)
 
 
@@ -256,8 +259,9 @@ def _located(error: msgspec.ValidationError, data: Any, kind: Any, place: str) -
     if problem.startswith("Object missing required field"):
         return BrokenData(f"{place}: no {named}; add it")
     if problem.startswith("Object contains unknown field"):
-        known = UnknownName.of("field", named, _without_none(kind).__struct_fields__)
-        return BrokenData(f"{place}: {known}; rename or remove it")
+        kind = _without_none(kind)
+        unknown = UnknownName.of("field", named, kind.__struct_fields__)
+        return BrokenData(f"{place}: {unknown}; rename it, or add it to {kind.__module__}.{kind.__name__}")
     return BrokenData(f"{place} is {data!r}: write {_wanted(problem, kind)}")
 
 

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlsys import Hardware
+from mlsys.core import sourced as module
 from mlsys.core.sourced import (
     BrokenData,
     Catalog,
@@ -150,8 +151,13 @@ BOARD = {
         (("rates", "fast", "value"), True, BrokenData, "a rates fast value is True: write a whole number or a number"),
         (("rates", "fast"), 65, BrokenData, "boards.toml a rates fast is 65: write a table"),
         (("rates", "fast", "where"), None, UnsourcedNumber, "boards.toml a rates fast: no where; every number states"),
-        (("rates", "fast", "sorce"), "x", BrokenData, "a rates fast: unknown field 'sorce': did you mean 'source'?"),
-        (("spare", "unit"), "TFLOPs/fortnite", BrokenData, "a spare: unit 'TFLOPs/fortnite' is none"),
+        (
+            ("rates", "fast", "sources"),
+            "x",
+            BrokenData,
+            "a rates fast: unknown field 'sources': did you mean 'source'",
+        ),
+        (("spare", "unit"), "TFLOPs/fortnite", BrokenData, "a spare: unit 'TFLOPs/fortnite' is unknown"),
         (("spare", "source"), "nvidia-t4-pag", UnknownName, "a spare: unknown source .* did you mean 'nvidia-t4-page'"),
         (("spare", "condition"), 3, BrokenData, "a spare condition is 3: write text in quotes"),
         (("sockets", 1, "kind"), "flta", BrokenData, "a sockets 1 kind is 'flta': write 'round' or 'flat'"),
@@ -172,6 +178,13 @@ def test_a_broken_entry_is_named_with_file_field_value_and_remedy(path, value, e
         table[last] = value
     with pytest.raises(error, match=message):
         decode(data, dict[str, Board], "boards.toml")
+
+
+def test_a_file_that_is_no_toml_is_named_with_its_line(tmp_path, monkeypatch):
+    (tmp_path / "links.toml").write_text('[a]\nname = "A"\nname = \n')
+    monkeypatch.setattr(module, "data_folder", lambda: tmp_path)
+    with pytest.raises(BrokenData, match="links.toml is no valid TOML: .*line 3.*; mend that line"):
+        load_toml("links.toml")
 
 
 def test_decoding_leaves_the_data_as_it_was_and_integers_integers():
