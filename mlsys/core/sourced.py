@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar, get_args, get_origi
 
 import msgspec
 import pint
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import Struct
 
 from mlsys.errors import UnknownName, UserError
 from mlsys.units import Quantity, ureg
@@ -76,7 +76,7 @@ class Cited(Entry, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Refuse a table that lacks one of `needs`, or whose document is not listed."""
-        missing = [key for key in self.needs if getattr(self, key) in (UNSET, "")]
+        missing = [key for key in self.needs if getattr(self, key) in (None, "")]
         if missing:
             every = f"every {self.what} states {', '.join(self.needs)}"
             raise _Refused(UnsourcedNumber(f"no {' and no '.join(missing)}; {every}"))
@@ -95,7 +95,7 @@ class Number(Cited, frozen=True, kw_only=True):
     what: ClassVar[str] = "number"
     needs: ClassVar[tuple[str, ...]] = ("value", "unit", "source", "where")
 
-    value: int | float | UnsetType = UNSET
+    value: int | float | None = None
     unit: str = ""
     condition: str = ""
 
@@ -103,7 +103,7 @@ class Number(Cited, frozen=True, kw_only=True):
         """Refuse a number that lacks a part, or whose document or unit does not exist."""
         super().__post_init__()
         try:
-            ureg.parse_units(self.unit)
+            _unit(self.unit)
         except (pint.PintError, ValueError) as error:
             known = "write one that pint or mlsys/data/units.txt defines"
             raise _Refused(BrokenData(f"unit {self.unit!r} is unknown ({error}): {known}")) from None
@@ -111,7 +111,7 @@ class Number(Cited, frozen=True, kw_only=True):
     @property
     def sourced(self) -> Sourced:
         """The number as a quantity, with its document."""
-        return Sourced(ureg.Quantity(self.value, self.unit), self.document, self.where, self.condition)
+        return Sourced(ureg.Quantity(self.value, _unit(self.unit)), self.document, self.where, self.condition)
 
 
 class Catalog(Generic[T]):
@@ -224,6 +224,11 @@ def sources() -> Mapping[str, Source]:
     """All documents that the data files cite, by key."""
     entries = data_file("sources.toml", dict[str, _Document])
     return {key: Source(key=key, **msgspec.structs.asdict(entry)) for key, entry in entries.items()}
+
+
+@cache  # a few dozen units serve hundreds of numbers
+def _unit(text: str) -> pint.Unit:
+    return ureg.parse_units(text)
 
 
 class _Document(Entry, frozen=True, kw_only=True):
