@@ -44,6 +44,7 @@ grade: setup labs
 lint: setup
 	ruff check .
 	lint-imports --no-logo >/dev/null || lint-imports --no-logo
+	deptry mlsys book/_ext book/_figures book/_interactive
 	ruff format --check .
 	codespell
 

@@ -10,12 +10,11 @@ Nothing is written down here a second time: change a data file, and the name fol
 """
 
 from mlsys.core.dtypes import bytes_per_element
-from mlsys.core.sourced import sourced
 from mlsys.hardware import Hardware
 from mlsys.hardware.energy import basis
 from mlsys.hardware.links import link
 from mlsys.hardware.memory import level
-from mlsys.models.model import shape_of, size_of
+from mlsys.models.shapes import shapes
 from mlsys.units import GB, KB, MB, TB, GiB, KiB, MiB, byte, flop, second, ureg, watt
 
 __all__ = [
@@ -105,30 +104,30 @@ BYTES_FP32, BYTES_FP16, BYTES_INT8 = (
 _v100, _t4, _a100 = (Hardware.get(chip) for chip in ("v100-sxm2", "t4", "a100-80gb-sxm"))
 _h100, _tpu_v4, _mobile = (Hardware.get(chip) for chip in ("h100-sxm", "tpu-v4", "snapdragon-8-gen-3"))
 
-V100_FLOPS_FP16_TENSOR = _v100.peak("fp16", unit="tensor")
-V100_FLOPS_FP32 = _v100.peak("fp32", unit="vector")
+V100_FLOPS_FP16_TENSOR = _v100.peak("fp16", engine="tensor")
+V100_FLOPS_FP32 = _v100.peak("fp32", engine="vector")
 V100_MEM_BW = _v100.memory_bw
 V100_TDP = _v100.tdp
 
-T4_FLOPS_FP16_TENSOR = _t4.peak("fp16", unit="tensor")
-T4_FLOPS_FP32 = _t4.peak("fp32", unit="vector")
+T4_FLOPS_FP16_TENSOR = _t4.peak("fp16", engine="tensor")
+T4_FLOPS_FP32 = _t4.peak("fp32", engine="vector")
 T4_FLOPS_INT8 = _t4.peak("int8")
 T4_MEM_BW = _t4.memory_bw
 T4_TDP = _t4.tdp
 
-A100_FLOPS_FP16_TENSOR = _a100.peak("fp16", unit="tensor")
-A100_FLOPS_BF16 = _a100.peak("bf16", unit="tensor")
+A100_FLOPS_FP16_TENSOR = _a100.peak("fp16", engine="tensor")
+A100_FLOPS_BF16 = _a100.peak("bf16", engine="tensor")
 A100_FLOPS_TF32 = _a100.peak("tf32")
 A100_FLOPS_INT8 = _a100.peak("int8")
-A100_FLOPS_FP32 = _a100.peak("fp32", unit="vector")
+A100_FLOPS_FP32 = _a100.peak("fp32", engine="vector")
 A100_MEM_BW = _a100.memory_bw
 A100_TDP = _a100.tdp
 
-H100_FLOPS_FP16_TENSOR = _h100.peak("fp16", unit="tensor")
-H100_FLOPS_BF16 = _h100.peak("bf16", unit="tensor")
+H100_FLOPS_FP16_TENSOR = _h100.peak("fp16", engine="tensor")
+H100_FLOPS_BF16 = _h100.peak("bf16", engine="tensor")
 H100_FLOPS_TF32 = _h100.peak("tf32")
 H100_FLOPS_INT8 = _h100.peak("int8")
-H100_FLOPS_FP32 = _h100.peak("fp32", unit="vector")
+H100_FLOPS_FP32 = _h100.peak("fp32", engine="vector")
 H100_MEM_BW = _h100.memory_bw
 H100_TDP = _h100.tdp
 
@@ -158,11 +157,10 @@ LATENCY_HBM3 = level("h100-sxm", "hbm").latency
 LATENCY_L2_CACHE = level("h100-sxm", "l2").latency
 LATENCY_L1_REGISTER = level("h100-sxm", "register").latency
 
-_gpt2 = {"value": 1.5e9, "unit": "param", "source": "radford-gpt2", "where": "abstract"}
-GPT2_PARAMS = sourced(_gpt2, "constants GPT2_PARAMS").value
+_gpt2 = shapes().gpt2
+GPT2_PARAMS = _gpt2.printed_params.sourced.value
 
 # An example shape of the course: the width and heads of the smallest GPT-2 on half its positions.
-_family, _ = shape_of("gpt2")
-TRANSFORMER_HIDDEN_DIM_EXAMPLE = int(size_of("gpt2", "small")["width"])
-TRANSFORMER_HEADS_EXAMPLE = TRANSFORMER_HIDDEN_DIM_EXAMPLE // int(_family["head_dim"])
-TRANSFORMER_SEQ_LEN_EXAMPLE = int(_family["positions"]) // 2
+TRANSFORMER_HIDDEN_DIM_EXAMPLE = _gpt2.sizes["small"].width
+TRANSFORMER_HEADS_EXAMPLE = TRANSFORMER_HIDDEN_DIM_EXAMPLE // _gpt2.head_dim
+TRANSFORMER_SEQ_LEN_EXAMPLE = _gpt2.positions // 2

@@ -75,12 +75,12 @@ def feasibility(
     kv_cache: Amount = 0.0,
     activations: Amount = 0.0,
     traffic: Amount | None = None,
-    utilisation: float = 1.0,
+    utilization: float = 1.0,
 ) -> Feasibility:
     """Hold a piece of work against a chip and a deadline: does it fit, is it fed in time, is it computed in time?
 
     Formula: weights + kv_cache + activations <= memory; traffic / bandwidth <= deadline;
-    flops / (peak utilisation) <= deadline.
+    flops / (peak utilization) <= deadline.
 
     Args:
         weights: bytes of the parameters.
@@ -92,10 +92,10 @@ def feasibility(
         kv_cache: bytes of the caches of all sequences.
         activations: bytes of intermediate results held at once.
         traffic: bytes moved in one step; without it, weights and kv_cache once.
-        utilisation: share of the peak that is reached, above 0 and up to 1.
+        utilization: share of the peak that is reached, above 0 and up to 1.
 
     Raises:
-        InvalidValue: if a value is negative, a limit zero, or the utilisation lies outside.
+        InvalidValue: if a value is negative, a limit zero, or the utilization lies outside.
         pint.DimensionalityError: if a quantity has another dimension.
 
     >>> from mlsys.units import GB, TB, TFLOP, ms, second
@@ -104,12 +104,12 @@ def feasibility(
     >>> verdict.feasible, verdict.binding.name, verdict.binding.need
     (False, 'bandwidth', <Quantity(140.0, 'millisecond')>)
     """
-    if not 0 < utilisation <= 1:
-        raise InvalidValue(f"utilisation is {utilisation!r}: the reached share of the peak lies above 0 and up to 1")
+    if not 0 < utilization <= 1:
+        raise InvalidValue(f"utilization is {utilization!r}: the reached share of the peak lies above 0 and up to 1")
     stored = amount("weights", weights, "byte") + amount("kv_cache", kv_cache, "byte")
     moved = stored if traffic is None else amount("traffic", traffic, "byte")
     moving_s = moved / positive_amount("bandwidth", bandwidth, "byte/second")
-    computing_s = amount("flops", flops, "flop") / (positive_amount("peak", peak, "flop/second") * utilisation)
+    computing_s = amount("flops", flops, "flop") / (positive_amount("peak", peak, "flop/second") * utilization)
     allowed_ms = 1e3 * positive_amount("deadline", deadline, "second")
 
     def gate(name: str, need: float, limit: float, unit: str) -> Gate:

@@ -8,10 +8,10 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from statistics import linear_regression
 
-from mlsys.core.sourced import Sourced, load_toml, sourced
-from mlsys.errors import InvalidValue, UnknownName
+from mlsys.core.sourced import Catalog, Entry, Number, Sourced, data_file
+from mlsys.errors import InvalidValue
 from mlsys.units import Quantity, ureg
 
 
@@ -48,17 +48,26 @@ class GrowthLaw:
         return doubling_time(self.per_year)
 
 
-@cache
+class _LawEntry(Entry, frozen=True, kw_only=True):
+    factor: Number
+    period: Number
+
+
+LAWS = Catalog(
+    "growth law",
+    lambda: data_file("growth.toml", dict[str, _LawEntry]),
+    lambda name, entry: GrowthLaw(name, entry.factor.sourced, entry.period.sourced),
+)
+"""Every growth law."""
+
+
 def laws() -> dict[str, GrowthLaw]:
     """All laws by name.
 
     >>> sorted(laws())
     ['compute', 'demand', 'demand-2018', 'huang', 'interconnect-bandwidth', 'memory-bandwidth', 'moore']
     """
-    return {
-        name: GrowthLaw(name, *(sourced(entry[key], f"growth.toml {name} {key}") for key in ("factor", "period")))
-        for name, entry in load_toml("growth.toml").items()
-    }
+    return LAWS.by_name()
 
 
 def law(name: str) -> GrowthLaw:
@@ -70,9 +79,7 @@ def law(name: str) -> GrowthLaw:
     >>> round(law("demand-2018").per_year, 1)
     11.5
     """
-    if name not in laws():
-        raise UnknownName.of("growth law", name, laws())
-    return laws()[name]
+    return LAWS.get(name)
 
 
 def moore(years: float) -> float:
@@ -175,10 +182,7 @@ def fit_growth(years: Sequence[float], values: Sequence[float]) -> float:
         raise InvalidValue(f"{len(years)} years and {len(values)} values: give one value for each of two or more years")
     if min(values) <= 0:
         raise InvalidValue(f"{min(values)} cannot grow exponentially: values must be more than 0")
-    logs = [math.log(value) for value in values]
-    mean_year, mean_log = sum(years) / len(years), sum(logs) / len(logs)
-    above = sum((year - mean_year) * (log - mean_log) for year, log in zip(years, logs, strict=True))
-    return math.exp(above / sum((year - mean_year) ** 2 for year in years))
+    return math.exp(linear_regression(years, [math.log(value) for value in values]).slope)
 
 
 @dataclass(frozen=True)

@@ -50,22 +50,22 @@ class Roofline:
     basis: str
 
     @classmethod
-    def of(cls, acc: Accelerator, precision: str, unit: str | None = None) -> "Roofline":
+    def of(cls, acc: Accelerator, precision: str, engine: str | None = None) -> "Roofline":
         """The roofline of a chip's data sheet.
 
         Besides the roof of `precision`, it carries the fp32 roof of the vector units, if the chip's documents give
         one: an operation without a matrix product runs under that roof, whatever the tensor cores could do.
 
         Raises:
-            UnknownPrecision: if the chip does not have the precision on that unit.
+            UnknownPrecision: if the chip does not have the precision on that engine.
         """
-        entry = acc.peak_entry(precision, unit)
-        peaks = {entry.unit: entry.rate.value.m_as("flop/s")}
-        if entry.unit != "vector":
+        entry = acc.peak_entry(precision, engine)
+        peaks = {entry.engine: entry.rate.value.m_as("flop/s")}
+        if entry.engine != "vector":
             # Where no document gives a vector roof, `attainable` refuses vector work with this chip's name.
             with suppress(UnknownPrecision):
-                peaks["vector"] = acc.peak(VECTOR_PRECISION, unit="vector").m_as("flop/s")
-        return cls(f"{acc.name}, {precision}", acc.memory_bw.m_as("byte/s"), peaks, entry.unit, "data sheet")
+                peaks["vector"] = acc.peak(VECTOR_PRECISION, engine="vector").m_as("flop/s")
+        return cls(f"{acc.name}, {precision}", acc.memory_bw.m_as("byte/s"), peaks, entry.engine, "data sheet")
 
     @classmethod
     def measured(cls, ceilings: Ceilings, precision: str = "fp32") -> "Roofline":
@@ -77,12 +77,12 @@ class Roofline:
         if precision not in ceilings.matmul:
             known = ", ".join(ceilings.matmul)
             raise InvalidValue(f"{precision} was not measured on {ceilings.device.name}; measured: {known}")
-        unit = "vector" if precision in ("fp32", "fp64") else "tensor"
-        peaks = {unit: ceilings.matmul[precision].m_as("flop/s")}
+        engine = "vector" if precision in ("fp32", "fp64") else "tensor"
+        peaks = {engine: ceilings.matmul[precision].m_as("flop/s")}
         if "fp32" in ceilings.matmul:
             peaks.setdefault("vector", ceilings.matmul["fp32"].m_as("flop/s"))
         name = f"{ceilings.device.name}, {precision}"
-        return cls(name, ceilings.copy_bandwidth.m_as("byte/s"), peaks, unit, "measured")
+        return cls(name, ceilings.copy_bandwidth.m_as("byte/s"), peaks, engine, "measured")
 
     @property
     def peak(self) -> Quantity:
@@ -94,13 +94,13 @@ class Roofline:
         """Bytes per second of the device memory."""
         return ureg.Quantity(self.bandwidth_per_s, "byte/s").to("GB/s")
 
-    def ridge(self, unit: str | None = None) -> Quantity:
+    def ridge(self, engine: str | None = None) -> Quantity:
         """Arithmetic intensity where the roofs meet: peak / bandwidth, in FLOP/byte."""
-        return ureg.Quantity(self._peak_for(unit or self.main) / self.bandwidth_per_s, "flop/byte")
+        return ureg.Quantity(self._peak_for(engine or self.main) / self.bandwidth_per_s, "flop/byte")
 
     def bound(self, op: Op) -> str:
         """Which roof limits `op`: "memory" or "compute"."""
-        return "memory" if op.intensity < self.ridge(op.unit) else "compute"
+        return "memory" if op.intensity < self.ridge(op.engine) else "compute"
 
     def attainable(self, op: Op) -> Quantity:
         """The rate that the lower roof allows: `min(peak, bandwidth x intensity)`."""
@@ -113,13 +113,13 @@ class Roofline:
 
     def _seconds(self, op: Op) -> float:
         moved = op.read_count + op.write_count
-        return max(op.flop_count / self._peak_for(op.unit), moved / self.bandwidth_per_s)
+        return max(op.flop_count / self._peak_for(op.engine), moved / self.bandwidth_per_s)
 
-    def _peak_for(self, unit: str) -> float:
+    def _peak_for(self, engine: str) -> float:
         """Matrix work may run on vector units, never the other way round."""
-        if unit in self.peaks_per_s:
-            return self.peaks_per_s[unit]
-        if unit == "tensor":
+        if engine in self.peaks_per_s:
+            return self.peaks_per_s[engine]
+        if engine == "tensor":
             return self.peaks_per_s["vector"]
         raise UnknownPrecision(f"{self.name}: no vector roof is known, so element-wise work has no flat roof here")
 
@@ -141,12 +141,12 @@ def _draw(roofline: Roofline, ops: Sequence[Op], ax: "Axes | None") -> "Axes":
     low, high = min(shown) / 4, max(shown) * 4
     intensity = np.geomspace(low, high, 200)
     roof_name = "peak" if roofline.basis == "data sheet" else "ceiling"
-    for unit, peak in roofline.peaks_per_s.items():
+    for engine, peak in roofline.peaks_per_s.items():
         roof = np.minimum(peak, roofline.bandwidth_per_s * intensity) / 1e12
-        style = "-" if unit == roofline.main else "--"
+        style = "-" if engine == roofline.main else "--"
         ax.plot(intensity, roof, style, color=viz.COLORS["primary"], zorder=2)
         ax.annotate(
-            f"{unit} {roof_name} {peak / 1e12:.3g} TFLOP/s",
+            f"{engine} {roof_name} {peak / 1e12:.3g} TFLOP/s",
             (high, peak / 1e12), xytext=(-2, 4), textcoords="offset points", ha="right", va="bottom", fontsize=9,
         )  # fmt: skip
     for number, op in enumerate(ops):

@@ -281,7 +281,7 @@ def test_compute_gate_counts_the_reached_share_of_the_peak() -> None:
     """8.2 GFLOP at 30 frames a second."""
     rest: dict[str, Any] = {"weights": 51e6, "flops": 8.2e9, "deadline": 33.3 * ms, "memory": 4 * GB, "bandwidth": 5e10}
     assert feasibility(**rest, peak=0.3e12).feasible
-    slow = feasibility(**rest, peak=0.3e12, utilisation=0.5)
+    slow = feasibility(**rest, peak=0.3e12, utilization=0.5)
     assert (slow.binding.name, slow.compute.passes) == ("compute", False)
 
 
@@ -315,12 +315,12 @@ def test_memory_gate_passes_exactly_when_there_is_headroom(
     assert verdict.binding.load == max(gate.load for gate in verdict.gates)
 
 
-@pytest.mark.parametrize("utilisation", [0, 1.2, -1])
-def test_share_of_the_peak_outside_its_range_is_refused(utilisation: float) -> None:
+@pytest.mark.parametrize("utilization", [0, 1.2, -1])
+def test_share_of_the_peak_outside_its_range_is_refused(utilization: float) -> None:
     with pytest.raises(InvalidValue, match="share of the peak"):
-        feasibility(weights=1, flops=1, deadline=1, memory=1, bandwidth=1, peak=1, utilisation=utilisation)
+        feasibility(weights=1, flops=1, deadline=1, memory=1, bandwidth=1, peak=1, utilization=utilization)
     with pytest.raises(InvalidValue, match="share of the peak"):
-        formulas.iron_law(1, 1, 1, 1, efficiency=utilisation)
+        formulas.iron_law(1, 1, 1, 1, efficiency=utilization)
 
 
 @pytest.mark.parametrize("bad", [-1, math.inf, math.nan, "much", None])

@@ -169,19 +169,19 @@ def test_depthwise_is_a_convolution_with_a_group_per_channel(n: int, channels: i
     flops, result = torch_flops(layer, meta(n, channels, side, side))
     assert depthwise.flops.m_as("flop") == flops
     assert depthwise.bytes_written.m_as("byte") == nbytes(result)
-    assert depthwise.unit == "vector"
+    assert depthwise.engine == depthwise.unit == "vector"
 
 
-@pytest.mark.parametrize(("groups", "unit"), [(1, "tensor"), (4, "tensor"), (8, "vector")])
-def test_only_a_convolution_that_sums_over_channels_uses_the_matrix_unit(groups: int, unit: str) -> None:
-    assert ops.conv2d(n=1, c_in=8, h=4, w=4, c_out=16, kernel=3, groups=groups).unit == unit
+@pytest.mark.parametrize(("groups", "engine"), [(1, "tensor"), (4, "tensor"), (8, "vector")])
+def test_only_a_convolution_that_sums_over_channels_uses_the_matrix_unit(groups: int, engine: str) -> None:
+    assert ops.conv2d(n=1, c_in=8, h=4, w=4, c_out=16, kernel=3, groups=groups).engine == engine
 
 
 @given(n=sizes, c_in=st.integers(2, 40), c_out=sizes, side=sizes)
 def test_one_by_one_convolution_is_a_matmul(n: int, c_in: int, c_out: int, side: int) -> None:
     convolution = ops.conv2d(n=n, c_in=c_in, h=side, w=side, c_out=c_out, kernel=1)
     product = ops.matmul(m=n * side * side, n=c_out, k=c_in)
-    assert (convolution.flops, convolution.bytes, convolution.unit) == (product.flops, product.bytes, product.unit)
+    assert (convolution.flops, convolution.bytes, convolution.engine) == (product.flops, product.bytes, product.engine)
 
 
 def test_im2col_then_matmul_moves_what_the_copy_adds() -> None:
@@ -352,7 +352,7 @@ def test_fusing_an_epilogue_removes_its_read_and_write_only() -> None:
     relu = ops.elementwise(elements=512 * 256)
     fused = ops.fuse([product, relu], name="matmul + relu")
     assert fused.bytes == product.bytes
-    assert (fused.unit, fused.name) == ("tensor", "matmul + relu")
+    assert (fused.engine, fused.name) == ("tensor", "matmul + relu")
 
 
 def test_fusing_ops_that_do_not_follow_each_other_is_refused() -> None:

@@ -130,7 +130,7 @@ def chips() -> list[nodes.Node]:
     found: list[nodes.Node] = []
     for chip in by_vendor():
         rates = [
-            (f"{named(peak.precision)}, {peak.unit}{', 2:4 sparse' if peak.sparse else ''}", peak.rate)
+            (f"{named(peak.precision)}, {peak.engine}{', 2:4 sparse' if peak.sparse else ''}", peak.rate)
             for peak in chip.peaks
         ]
         others = [(named(name), entry) for name, entry in chip.fields.items()]

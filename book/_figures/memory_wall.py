@@ -103,7 +103,7 @@ def ridges(chips: Sequence[str]) -> None:
         points = [
             (place, acc.ridge_point(precision).m_as("flop/byte"))
             for place, acc in enumerate(accelerators)
-            if any(p.precision == precision and p.unit == "tensor" and not p.sparse for p in acc.peaks)
+            if any(p.precision == precision and p.engine == "tensor" and not p.sparse for p in acc.peaks)
         ]
         ax.semilogy(*zip(*points, strict=True), "o-", base=2, color=colors[color])
         for place, balance in points:

@@ -19,9 +19,9 @@ CHIP_COLORS = ("BlueLine", "GreenLine")
 """Of the two chips that a figure compares, in its order."""
 
 
-def roof(roofline: Roofline, intensity: np.ndarray, unit: str = "") -> np.ndarray:
+def roof(roofline: Roofline, intensity: np.ndarray, engine: str = "") -> np.ndarray:
     """Height of the roof in TFLOP/s at each intensity."""
-    peak = roofline.peaks_per_s[unit or roofline.main]
+    peak = roofline.peaks_per_s[engine or roofline.main]
     return np.minimum(peak, roofline.bandwidth_per_s * intensity) / 1e12
 
 
@@ -96,12 +96,12 @@ def two_units(acc: Accelerator, named: Mapping[str, Op], precision: str = "fp16"
     _, ax, colors, _ = viz.setup_plot(figsize=(WIDTH, 3.9))
     roofline = Roofline.of(acc, precision)
     xs = np.geomspace(0.06, 1500, 300)
-    for unit, color, what in (
+    for engine, color, what in (
         ("tensor", "GreenLine", f"tensor cores, {precision.upper()}"),
         ("vector", "OrangeLine", "vector units, FP32"),
     ):
-        peak, ridge = roofline.peaks_per_s[unit] / 1e12, roofline.ridge(unit).m
-        ax.plot(xs, roof(roofline, xs, unit), color=colors[color], zorder=2 if unit == "tensor" else 3)
+        peak, ridge = roofline.peaks_per_s[engine] / 1e12, roofline.ridge(engine).m
+        ax.plot(xs, roof(roofline, xs, engine), color=colors[color], zorder=2 if engine == "tensor" else 3)
         ax.text(1350, peak * 1.15, f"{what}: {peak:,.4g}", color=colors[color], ha="right", va="bottom")
         ax.plot(ridge, peak, "o", color=colors[color], zorder=4)
         ax.annotate(

@@ -113,7 +113,7 @@ def predicted_ms(row: Row, acc: Accelerator) -> float:
     tile_m, tile_n, _ = (int(side) for side in row.variant.split("x"))
     op = ops.matmul(m=m, n=n, k=k, dtype=row.dtype)
     moved = bytes_per_element(row.dtype) * (m * n * k / tile_n + m * n * k / tile_m + m * n)
-    peak = Roofline.of(acc, row.dtype, unit="vector").peak
+    peak = Roofline.of(acc, row.dtype, engine="vector").peak
     return max((op.flops / peak).m_as("ms"), moved / acc.memory_bw.m_as("byte/ms"))
 
 

@@ -50,7 +50,7 @@ def content() -> Content:
     chips = [Hardware.get(name) for name in CHIPS]
     formats = {
         dtype: {
-            key: {"label": label, "engine": op.unit, "flops": op.flop_count, "bytes": op.read_count + op.write_count}
+            key: {"label": label, "engine": op.engine, "flops": op.flop_count, "bytes": op.read_count + op.write_count}
             for key, (label, op) in operations(dtype).items()
         }
         for dtype in PRECISIONS
@@ -77,15 +77,15 @@ def _roofs(chip: Accelerator) -> list[dict[str, Any]]:
     """Every dense roofline of a chip: its slope, and its flat roof for each engine (none where no document has one)."""
     found = []
     for precision in PRECISIONS:
-        for unit in ("tensor", "vector"):
-            if not any((peak.precision, peak.unit, peak.sparse) == (precision, unit, False) for peak in chip.peaks):
+        for engine in ("tensor", "vector"):
+            if not any((peak.precision, peak.engine, peak.sparse) == (precision, engine, False) for peak in chip.peaks):
                 continue
-            roofline = Roofline.of(chip, precision, unit)
+            roofline = Roofline.of(chip, precision, engine)
             vector = roofline.peaks_per_s.get("vector")
             found.append(
                 {
                     "precision": precision,
-                    "main": unit,
+                    "main": engine,
                     "bandwidth": roofline.bandwidth_per_s,
                     "peaks": {"tensor": roofline.peaks_per_s.get("tensor", vector), "vector": vector},
                 }

@@ -12,21 +12,43 @@ Left out unless you add them: hosts, idle time, and the carbon of making the chi
 """
 
 from collections.abc import Mapping
-from functools import cache
-from types import MappingProxyType
 
 from mlsys.core.arguments import Amount, amount, positive_amount, positive_int
-from mlsys.core.sourced import Sourced, load_toml, sourced
-from mlsys.errors import InvalidValue, UnknownName
+from mlsys.core.sourced import Catalog, Entry, Number, Sourced, data_file
+from mlsys.errors import InvalidValue
 from mlsys.units import Quantity, ureg
 
 
-@cache
-def _table(kind: str, field: str) -> Mapping[str, Sourced]:
-    entries = load_toml("carbon.toml")[kind]
-    return MappingProxyType(
-        {name: sourced(entry[field], f"carbon.toml {kind} {name}") for name, entry in entries.items()}
-    )
+class _Intensity(Entry, frozen=True, kw_only=True):
+    intensity: Number
+
+
+class _Ratio(Entry, frozen=True, kw_only=True):
+    ratio: Number
+
+
+class _CarbonFile(Entry, frozen=True, kw_only=True):
+    grid: dict[str, _Intensity]
+    pue: dict[str, _Ratio]
+
+
+def _file() -> _CarbonFile:
+    return data_file("carbon.toml", _CarbonFile)
+
+
+def _intensity(_: str, entry: _Intensity) -> Sourced:
+    return entry.intensity.sourced
+
+
+def _ratio(_: str, entry: _Ratio) -> Sourced:
+    return entry.ratio.sourced
+
+
+GRIDS = Catalog("grid", lambda: _file().grid, _intensity)
+"""Carbon intensity of electricity by country."""
+
+PUES = Catalog("PUE", lambda: _file().pue, _ratio)
+"""Power usage effectiveness by kind of facility."""
 
 
 def grids() -> Mapping[str, Sourced]:
@@ -35,7 +57,7 @@ def grids() -> Mapping[str, Sourced]:
     >>> grids()["france"].value, grids()["france"].condition
     (<Quantity(56, 'gram_co2 / kilowatt / hour')>, '2023, mix of the year')
     """
-    return _table("grid", "intensity")
+    return GRIDS.by_name()
 
 
 def grid(name: str) -> Quantity:
@@ -47,9 +69,7 @@ def grid(name: str) -> Quantity:
     >>> grid("world")
     <Quantity(458, 'gram_co2 / kilowatt / hour')>
     """
-    if name not in grids():
-        raise UnknownName.of("grid", name, grids())
-    return grids()[name].value
+    return GRIDS.get(name).value
 
 
 def pue(name: str) -> Sourced:
@@ -61,10 +81,7 @@ def pue(name: str) -> Sourced:
     >>> pue("average").value.m
     1.54
     """
-    ratios = _table("pue", "ratio")
-    if name not in ratios:
-        raise UnknownName.of("PUE", name, ratios)
-    return ratios[name]
+    return PUES.get(name)
 
 
 def fleet_energy(power: Amount, chips: int, hours: Amount = 24, pue: float = 1.0) -> Quantity:

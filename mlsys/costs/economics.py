@@ -12,11 +12,10 @@ ranges that were quoted at a stated time.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 from mlsys.core.arguments import Amount, amount, positive_amount
-from mlsys.core.sourced import Sourced, load_toml, sourced
-from mlsys.errors import InvalidValue, UnknownName
+from mlsys.core.sourced import Catalog, Entry, Number, Sourced, data_file
+from mlsys.errors import InvalidValue
 from mlsys.formulas import attainable
 from mlsys.hardware import Accelerator
 from mlsys.units import Quantity, ureg
@@ -30,12 +29,25 @@ class PriceRange:
     high: Sourced
 
 
-def _price(kind: str, chip_id: str) -> PriceRange:
-    prices: dict[str, dict[str, Any]] = load_toml("prices.toml")[kind]
-    if chip_id not in prices:
-        raise UnknownName.of(f"{kind} price", chip_id, prices)
-    place = f"prices.toml {kind} {chip_id}"
-    return PriceRange(*(sourced(prices[chip_id][end], f"{place} {end}") for end in ("low", "high")))
+class _RangeEntry(Entry, frozen=True, kw_only=True):
+    low: Number
+    high: Number
+
+
+class _PriceFile(Entry, frozen=True, kw_only=True):
+    purchase: dict[str, _RangeEntry]
+    rent: dict[str, _RangeEntry]
+
+
+def _range(_: str, entry: _RangeEntry) -> PriceRange:
+    return PriceRange(entry.low.sourced, entry.high.sourced)
+
+
+PURCHASES = Catalog("purchase price", lambda: data_file("prices.toml", _PriceFile).purchase, _range)
+"""What a chip was quoted to cost."""
+
+RENTS = Catalog("rent price", lambda: data_file("prices.toml", _PriceFile).rent, _range)
+"""What a chip was quoted to cost per hour."""
 
 
 def purchase_price(chip_id: str) -> PriceRange:
@@ -47,7 +59,7 @@ def purchase_price(chip_id: str) -> PriceRange:
     >>> purchase_price("h100-sxm").low.value
     <Quantity(25000, 'dollar')>
     """
-    return _price("purchase", chip_id)
+    return PURCHASES.get(chip_id)
 
 
 def rent(chip_id: str) -> PriceRange:
@@ -59,7 +71,7 @@ def rent(chip_id: str) -> PriceRange:
     >>> rent("h100-sxm").low.value
     <Quantity(2.49, 'dollar / hour')>
     """
-    return _price("rent", chip_id)
+    return RENTS.get(chip_id)
 
 
 def price_per_rate(price: Amount, peak: Amount, utilization: float = 1.0) -> Quantity:

@@ -4,7 +4,7 @@
 >>> h100 = Hardware.get("h100-sxm")
 >>> h100.peak("fp16").m_as("TFLOP/s")
 989.4
->>> h100.peak("fp32", unit="vector").m_as("TFLOP/s")
+>>> h100.peak("fp32", engine="vector").m_as("TFLOP/s")
 67
 >>> round(h100.ridge_point("fp16").m_as("flop/byte"))
 295
@@ -16,12 +16,11 @@ mlsys.hardware.chips.UnknownPrecision: NVIDIA T4 has no dense bf16; it has fp16 
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 from types import MappingProxyType
-from typing import Any
+from typing import Literal
 
-from mlsys.core.sourced import Sourced, data_folder, load_toml, sourced
-from mlsys.errors import UnknownName, UserError
+from mlsys.core.sourced import Catalog, DataFolder, Entry, Number, Sourced
+from mlsys.errors import InvalidValue, UnknownName, UserError
 from mlsys.units import Quantity, flop, ureg
 
 
@@ -35,10 +34,10 @@ class UnknownField(UserError, LookupError):
 
 @dataclass(frozen=True)
 class Peak:
-    """A peak rate: `unit` is "tensor" or "vector" (`engine` in the data files), `sparse` marks 2:4 sparsity."""
+    """A peak rate: `engine` is "tensor" or "vector", `sparse` marks 2:4 sparsity."""
 
     precision: str
-    unit: str
+    engine: str
     sparse: bool
     rate: Sourced
 
@@ -53,26 +52,32 @@ class Accelerator:
     peaks: tuple[Peak, ...]
     fields: Mapping[str, Sourced]
 
-    def peak(self, precision: str, unit: str | None = None, sparse: bool = False) -> Quantity:
+    def peak(
+        self, precision: str, engine: str | None = None, sparse: bool = False, *, unit: str | None = None
+    ) -> Quantity:
         """The peak rate for a precision, in FLOP/s (integer operations count alike).
 
         Args:
             precision: such as "fp32", "tf32", "bf16", "fp16", "fp8" or "int8".
-            unit: "tensor" or "vector"; without it, the fastest unit that has the precision.
+            engine: "tensor" or "vector"; without it, the fastest engine that has the precision.
             sparse: the rate with 2:4 structured sparsity instead of the dense one.
+            unit: another name of `engine`, which notebooks outside the package use.
 
         Raises:
             UnknownPrecision: lists what the chip has; there is no fallback to another precision.
+            InvalidValue: if `engine` and `unit` are both given.
         """
-        return self.peak_entry(precision, unit, sparse).rate.value
+        if engine and unit:
+            raise InvalidValue(f"engine is {engine!r} and unit is {unit!r}, which mean the same: give engine alone")
+        return self.peak_entry(precision, engine or unit, sparse).rate.value
 
-    def peak_entry(self, precision: str, unit: str | None = None, sparse: bool = False) -> Peak:
-        """The same as `peak`, with unit and source."""
-        found = [p for p in self.peaks if p.precision == precision and p.sparse == sparse and unit in (None, p.unit)]
+    def peak_entry(self, precision: str, engine: str | None = None, sparse: bool = False) -> Peak:
+        """The same as `peak`, with engine and source."""
+        found = [p for p in self.peaks if (p.precision, p.sparse) == (precision, sparse) and engine in (None, p.engine)]
         if not found:
-            has = ", ".join(f"{p.precision} ({p.unit})" for p in self.peaks if p.sparse == sparse) or "none"
+            has = ", ".join(f"{p.precision} ({p.engine})" for p in self.peaks if p.sparse == sparse) or "none"
             kind = "sparse" if sparse else "dense"
-            asked = f"{precision} on a {unit} unit" if unit else precision
+            asked = f"{precision} on a {engine} engine" if engine else precision
             raise UnknownPrecision(f"{self.name} has no {kind} {asked}; it has {has}")
         return max(found, key=lambda p: p.rate.value)
 
@@ -86,12 +91,12 @@ class Accelerator:
             raise UnknownField(f"{self.name}: no sourced {name!r}; known: {', '.join(sorted(self.fields))}")
         return self.fields[name]
 
-    def ridge_point(self, precision: str | None = None, unit: str | None = None, sparse: bool = False) -> Quantity:
+    def ridge_point(self, precision: str | None = None, engine: str | None = None, sparse: bool = False) -> Quantity:
         """Return the intensity at which compute and memory take equally long: peak / bandwidth, in FLOP/byte.
 
         Args:
             precision: of the peak; without it, `matrix_precision`.
-            unit: of the peak.
+            engine: of the peak.
             sparse: of the peak.
 
         Raises:
@@ -100,10 +105,10 @@ class Accelerator:
         >>> round(Hardware.Cloud.TPUv4.ridge_point())
         <Quantity(229, 'flop / byte')>
         """
-        rate = self.peak(precision or self.matrix_precision, unit, sparse)
+        rate = self.peak(precision or self.matrix_precision, engine, sparse)
         return ureg.Quantity(rate.m_as("flop/s") / self.memory_bw.m_as("byte/s"), "flop/byte")
 
-    def peak_from_clock(self, unit: str = "tensor") -> Quantity:
+    def peak_from_clock(self, engine: str = "tensor") -> Quantity:
         """The peak built up from the chip: units x FLOP per unit and clock x clock.
 
         For "tensor" it is the dense peak of the precision that `field("tensor_flop_per_clock").condition` names; for
@@ -111,19 +116,19 @@ class Accelerator:
 
         Raises:
             UnknownField: if the documents do not give the parts.
-            UnknownName: if the unit is neither "tensor" nor "vector".
+            UnknownName: if the engine is neither "tensor" nor "vector".
 
         >>> round(Hardware.get("h100-sxm").peak_from_clock().to("TFLOP/s"))
         <Quantity(989, 'teraflop / second')>
         """
-        if unit == "tensor":
+        if engine == "tensor":
             per_clock = self.field("tensor_units").value * self.field("tensor_flop_per_clock").value
             clock = self.field("tensor_clock").value
-        elif unit == "vector":
+        elif engine == "vector":
             per_clock = self.field("vector_lanes").value * (2 * flop)
             clock = self.field("boost_clock").value
         else:
-            raise UnknownName.of("unit", unit, ("tensor", "vector"))
+            raise UnknownName.of("engine", engine, ("tensor", "vector"))
         return ureg.Quantity(per_clock.m_as("FLOP") * clock.m_as("hertz"), "FLOP/s")
 
     @property
@@ -175,7 +180,7 @@ class Accelerator:
     @property
     def peak_flops_fp32(self) -> Quantity:
         """Dense fp32 peak of the vector units, where no tensor core helps."""
-        return self.peak("fp32", unit="vector")
+        return self.peak("fp32", engine="vector")
 
     @property
     def tf32_flops(self) -> Quantity:
@@ -183,31 +188,61 @@ class Accelerator:
         return self.peak("tf32")
 
 
-def _parse(chip_id: str, data: dict[str, Any]) -> Accelerator:
+class _PeakEntry(Number, frozen=True, kw_only=True):
+    precision: str
+    engine: Literal["tensor", "vector"]
+    sparse: bool = False
+
+
+class _ChipEntry(Entry, frozen=True, kw_only=True):
+    """A file of `data/chips`; the properties stand in the order in which pages show them."""
+
+    name: str
+    vendor: str
+    same_chip_as: str = ""
+    peak: tuple[_PeakEntry, ...] = ()
+    memory_bandwidth: Number | None = None
+    memory_capacity: Number | None = None
+    neural_engine_rate: Number | None = None
+    rate: Number | None = None
+    tdp: Number | None = None
+    clock: Number | None = None
+    sm_count: Number | None = None
+    compute_units: Number | None = None
+    power_max: Number | None = None
+    boost_clock: Number | None = None
+    array_dim: Number | None = None
+    tensor_clock: Number | None = None
+    tensor_units: Number | None = None
+    tensor_flop_per_clock: Number | None = None
+    on_chip_memory: Number | None = None
+    vector_lanes: Number | None = None
+    last_level_cache: Number | None = None
+    shared_memory_per_block: Number | None = None
+    shared_memory_per_sm: Number | None = None
+    registers_per_sm: Number | None = None
+    threads_per_sm: Number | None = None
+    blocks_per_sm: Number | None = None
+    l1_capacity_per_sm: Number | None = None
+    l2_capacity: Number | None = None
+    transistors: Number | None = None
+    die_area: Number | None = None
+    announced: Number | None = None
+
+
+def _chip(chip_id: str, entry: _ChipEntry) -> Accelerator:
     """One chip from its data file; with `same_chip_as`, what it does not state is the named chip's."""
-    place = f"chips/{chip_id}.toml"
-    base = data.pop("same_chip_as", None)
-    peaks = [
-        Peak(entry["precision"], entry["engine"], entry.get("sparse", False), sourced(entry, f"{place} peak"))
-        for entry in data.pop("peak", [])
-    ]
-    name, vendor = data.pop("name"), data.pop("vendor")
-    fields = {field: sourced(entry, f"{place} {field}") for field, entry in data.items()}
-    if base:
-        peaks = peaks or list(_load(base).peaks)
-        fields = {**_load(base).fields, **fields}
-    return Accelerator(id=chip_id, name=name, vendor=vendor, peaks=tuple(peaks), fields=MappingProxyType(fields))
+    peaks = tuple(Peak(peak.precision, peak.engine, peak.sparse, peak.sourced) for peak in entry.peak)
+    stated = {name: getattr(entry, name) for name in entry.__struct_fields__}
+    fields = {name: number.sourced for name, number in stated.items() if isinstance(number, Number)}
+    if entry.same_chip_as:
+        base = CHIPS.get(entry.same_chip_as)
+        peaks, fields = peaks or base.peaks, {**base.fields, **fields}
+    return Accelerator(chip_id, entry.name, entry.vendor, peaks, MappingProxyType(fields))
 
 
-@cache
-def _chip_ids() -> tuple[str, ...]:
-    chips = data_folder().joinpath("chips").iterdir()
-    return tuple(sorted(c.name.removesuffix(".toml") for c in chips if c.name.endswith(".toml")))
-
-
-@cache
-def _load(chip_id: str) -> Accelerator:
-    return _parse(chip_id, load_toml(f"chips/{chip_id}.toml"))
+CHIPS = Catalog("chip", lambda: DataFolder("chips", _ChipEntry), _chip)
+"""Every chip, in the order of their ids."""
 
 
 class _Shelf:
@@ -219,7 +254,7 @@ class _Shelf:
     def __getattr__(self, name: str) -> Accelerator:
         if name not in self._names:
             raise AttributeError(f"no {name!r} here; there are {', '.join(self._names)}; or use Hardware.get(id)")
-        return _load(self._names[name])
+        return CHIPS.get(self._names[name])
 
     def __dir__(self) -> Iterator[str]:
         return iter(self._names)
@@ -254,11 +289,9 @@ class Hardware:
         Raises:
             UnknownName: with the nearest id and all of them.
         """
-        if chip_id not in _chip_ids():
-            raise UnknownName.of("chip", chip_id, _chip_ids())
-        return _load(chip_id)
+        return CHIPS.get(chip_id)
 
     @staticmethod
     def all() -> tuple[Accelerator, ...]:
         """Every chip, in the order of their ids."""
-        return tuple(_load(chip_id) for chip_id in _chip_ids())
+        return CHIPS.all()

@@ -16,12 +16,12 @@ mlsys.hardware.energy.MixedBases: energies of 'horowitz-45nm' (45 nm) and 'hoppe
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache, total_ordering
-from types import MappingProxyType
-from typing import Any
+from functools import total_ordering
+
+from msgspec import field
 
 from mlsys.core.arguments import Amount, amount, positive_int
-from mlsys.core.sourced import Sourced, load_toml, sourced
+from mlsys.core.sourced import Catalog, Entry, Number, Sourced, data_file
 from mlsys.errors import UnknownName, UserError
 from mlsys.ops import Op
 from mlsys.units import Quantity, ureg
@@ -153,22 +153,30 @@ class Basis:
         return self.operation(f"{precision} multiply") + self.operation(f"{accumulate or precision} add")
 
 
-@cache
-def _bases() -> Mapping[str, Basis]:
-    return MappingProxyType({basis_id: _parse(basis_id, data) for basis_id, data in load_toml("energies.toml").items()})
+class _Access(Number, frozen=True, kw_only=True):
+    bits: int
 
 
-def _parse(basis_id: str, data: Mapping[str, Any]) -> Basis:
-    place = f"energies.toml {basis_id}"
-    accesses = data.get("accesses", {})
+class _BasisEntry(Entry, frozen=True, kw_only=True):
+    title: str
+    node: str
+    operations: dict[str, Number] = field(default_factory=dict)
+    accesses: dict[str, _Access] = field(default_factory=dict)
+
+
+def _basis(basis_id: str, entry: _BasisEntry) -> Basis:
     return Basis(
         id=basis_id,
-        title=data["title"],
-        node=data["node"],
-        operations={name: sourced(entry, f"{place} {name}") for name, entry in data.get("operations", {}).items()},
-        accesses={level: sourced(entry, f"{place} {level}") for level, entry in accesses.items()},
-        bits={level: entry["bits"] for level, entry in accesses.items()},
+        title=entry.title,
+        node=entry.node,
+        operations={name: number.sourced for name, number in entry.operations.items()},
+        accesses={level: access.sourced for level, access in entry.accesses.items()},
+        bits={level: access.bits for level, access in entry.accesses.items()},
     )
+
+
+BASES = Catalog("energy basis", lambda: data_file("energies.toml", dict[str, _BasisEntry]), _basis)
+"""Every basis of energies."""
 
 
 def basis(basis_id: str) -> Basis:
@@ -180,9 +188,7 @@ def basis(basis_id: str) -> Basis:
     >>> basis("eyeriss-65nm").access("dram") / basis("eyeriss-65nm").access("register_file")
     200.0
     """
-    if basis_id not in _bases():
-        raise UnknownName.of("energy basis", basis_id, _bases())
-    return _bases()[basis_id]
+    return BASES.get(basis_id)
 
 
 def bases() -> tuple[Basis, ...]:
@@ -191,7 +197,7 @@ def bases() -> tuple[Basis, ...]:
     >>> [b.node for b in bases()][:2]
     ['45 nm', '65 nm']
     """
-    return tuple(_bases().values())
+    return BASES.all()
 
 
 @dataclass(frozen=True)

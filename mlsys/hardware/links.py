@@ -18,12 +18,12 @@ mlsys.hardware.links.MixedDirections: one side counts both directions, the other
 """
 
 from dataclasses import dataclass
-from functools import cache, total_ordering
+from functools import total_ordering
 from typing import NoReturn
 
 from mlsys.core.arguments import Amount, amount
-from mlsys.core.sourced import Sourced, load_toml, sourced
-from mlsys.errors import InvalidValue, UnknownName, UserError
+from mlsys.core.sourced import Catalog, Entry, Number, Sourced, data_file
+from mlsys.errors import InvalidValue, UserError
 from mlsys.units import Quantity, ureg
 
 
@@ -124,12 +124,17 @@ class Link:
         return ureg.Quantity(amount("size", size, "byte") / rate, "second")
 
 
-@cache
-def _links() -> dict[str, Link]:
-    return {
-        link_id: Link(link_id, entry["name"], sourced(entry["per_direction"], f"links.toml {link_id}"))
-        for link_id, entry in load_toml("links.toml").items()
-    }
+class _LinkEntry(Entry, frozen=True, kw_only=True):
+    name: str
+    per_direction: Number
+
+
+LINKS = Catalog(
+    "link",
+    lambda: data_file("links.toml", dict[str, _LinkEntry]),
+    lambda link_id, entry: Link(link_id, entry.name, entry.per_direction.sourced),
+)
+"""Every link, slowest generation of a kind first."""
 
 
 def link(link_id: str) -> Link:
@@ -141,9 +146,7 @@ def link(link_id: str) -> Link:
     >>> link("infiniband-hdr").per_direction
     <Quantity(25.0, 'gigabyte / second')>
     """
-    if link_id not in _links():
-        raise UnknownName.of("link", link_id, _links())
-    return _links()[link_id]
+    return LINKS.get(link_id)
 
 
 def links() -> tuple[Link, ...]:
@@ -152,4 +155,4 @@ def links() -> tuple[Link, ...]:
     >>> [link.id for link in links()][:2]
     ['nvlink-2', 'nvlink-3']
     """
-    return tuple(_links().values())
+    return LINKS.all()

@@ -9,11 +9,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import Any
 
 from mlsys.core.arguments import Amount, positive_amount
-from mlsys.core.sourced import Sourced, load_toml, sourced
+from mlsys.core.sourced import Catalog, Entry, Number, Sourced, data_file
 from mlsys.errors import UnknownName
 from mlsys.hardware.chips import Accelerator, Hardware, UnknownField
 from mlsys.hardware.energy import Energy, basis
@@ -88,39 +86,52 @@ class Level:
         return ureg.Quantity(self.bandwidth.m_as("byte/second") * seconds, "byte")
 
 
-def _level(chip: Accelerator | None, name: str, data: Mapping[str, Any], place: str) -> Level:
-    fields = {}
-    if "latency" in data:
-        fields["latency"] = sourced(data["latency"], f"{place} latency")
-    if chip is None:
-        return Level(name, fields)
-    count = chip.field("sm_count").value.m if data.get("per_sm", False) else 1
+class _LevelEntry(Entry, frozen=True, kw_only=True):
+    capacity_field: str = ""
+    bandwidth_field: str = ""
+    per_sm: bool = False
+    latency: Number | None = None
+    latency_cycles: Number | None = None
+    bytes_per_clock: Number | None = None
+    energy: str = ""
+
+
+def _hierarchy(system: str, entries: Mapping[str, _LevelEntry]) -> tuple[Level, ...]:
+    if system == "cpu":
+        return tuple(_cpu_level(name, entry) for name, entry in entries.items())
+    chip = Hardware.get(system)
+    return tuple(_chip_level(chip, name, entry) for name, entry in entries.items())
+
+
+def _cpu_level(name: str, entry: _LevelEntry) -> Level:
+    return Level(name, {"latency": entry.latency.sourced} if entry.latency else {})
+
+
+def _chip_level(chip: Accelerator, name: str, entry: _LevelEntry) -> Level:
+    count = chip.field("sm_count").value.m if entry.per_sm else 1
     clock = chip.field("boost_clock").value
-    size = chip.field(data["capacity_field"])
+    size = chip.field(entry.capacity_field)
     unit = REGISTER if size.value.dimensionless else 1
-    fields["capacity"] = replace(size, value=size.value * unit * count)
-    if "latency_cycles" in data:
-        cycles = sourced(data["latency_cycles"], f"{place} latency_cycles")
+    fields = {"capacity": replace(size, value=size.value * unit * count)}
+    if entry.latency:
+        fields["latency"] = entry.latency.sourced
+    if entry.latency_cycles:
+        cycles = entry.latency_cycles.sourced
         condition = f"{cycles.condition}; {cycles.value.m:g} cycles at {clock:~}"
         fields["latency"] = replace(cycles, value=(cycles.value / clock).to("ns"), condition=condition)
-    if "bandwidth_field" in data:
-        fields["bandwidth"] = chip.field(data["bandwidth_field"])
-    if "bytes_per_clock" in data:
-        rate = sourced(data["bytes_per_clock"], f"{place} bytes_per_clock")
+    if entry.bandwidth_field:
+        fields["bandwidth"] = chip.field(entry.bandwidth_field)
+    if entry.bytes_per_clock:
+        rate = entry.bytes_per_clock.sourced
         condition = f"{rate.condition}; {rate.value.m * count:g} bytes per clock at {clock:~}"
         fields["bandwidth"] = replace(rate, value=(rate.value * count * clock).to("TB/s"), condition=condition)
-    return Level(name, fields, data.get("energy", ""))
+    return Level(name, fields, entry.energy)
 
 
-@cache
-def _hierarchies() -> Mapping[str, tuple[Level, ...]]:
-    return {
-        system: tuple(
-            _level(None if system == "cpu" else Hardware.get(system), name, data, f"memory_levels.toml {system} {name}")
-            for name, data in entries.items()
-        )
-        for system, entries in load_toml("memory_levels.toml").items()
-    }
+HIERARCHIES = Catalog(
+    "memory hierarchy", lambda: data_file("memory_levels.toml", dict[str, dict[str, _LevelEntry]]), _hierarchy
+)
+"""Memory levels of every system, from the fastest down."""
 
 
 def levels(system: str) -> tuple[Level, ...]:
@@ -132,9 +143,7 @@ def levels(system: str) -> tuple[Level, ...]:
     >>> [level.name for level in levels("cpu")]
     ['l1', 'l2', 'l3', 'dram']
     """
-    if system not in _hierarchies():
-        raise UnknownName.of("memory hierarchy", system, _hierarchies())
-    return _hierarchies()[system]
+    return HIERARCHIES.get(system)
 
 
 def level(system: str, name: str) -> Level:

@@ -88,6 +88,7 @@ def cpu_model() -> str:
 
 def driver_version() -> str:
     """The NVIDIA kernel driver's version, or "" where the kernel does not show it."""
+    # Not from NVIDIA's library, as in `gpu_jobs`: this file needs no device and no library, so a sandbox has it too.
     version_file = Path("/proc/driver/nvidia/version")
     if not version_file.exists():
         return ""

@@ -1,10 +1,11 @@
 """Who else uses the GPU: a timing beside another job measures both."""
 
 import os
-import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from mlsys.errors import UserError
 
@@ -14,7 +15,7 @@ CONTEXT_BYTES = 3 * 2**29
 
 @dataclass(frozen=True)
 class GpuProcess:
-    """A process with a CUDA context, as nvidia-smi lists it; `memory_mib` is what it says, such as "512"."""
+    """A process with a CUDA context; `memory_mib` is what it takes, such as "512", or "[N/A]" where no one knows."""
 
     pid: int
     name: str
@@ -27,7 +28,7 @@ class GpuProcess:
 def other_jobs(waiting: int = 0) -> str:
     """What else uses torch's current GPU, in words; "" if nothing shows. Call it before allocating much.
 
-    Processes are named where nvidia-smi lists them; one in another container shows by the memory that it takes.
+    Processes are named where NVIDIA's management library lists them; one in another container shows by its memory.
 
     Args:
         waiting: how many processes that cannot be seen from here are known to be idle; each may take `CONTEXT_BYTES`.
@@ -66,30 +67,34 @@ def describe_others(processes: Iterable[GpuProcess], own_pid: int, taken_bytes: 
 
 
 def listed_processes() -> list[GpuProcess]:
-    """The compute processes on torch's current GPU; empty where nvidia-smi is missing or cannot tell."""
+    """The compute processes on torch's current GPU; empty where NVIDIA's library is missing or cannot tell."""
     import torch
 
-    gpu = f"GPU-{torch.cuda.get_device_properties(torch.cuda.current_device()).uuid}"
-    query = ["nvidia-smi", f"--id={gpu}", "--query-compute-apps=pid,process_name,used_memory"]
-    try:
-        done = subprocess.run(
-            [*query, "--format=csv,noheader,nounits"], capture_output=True, text=True, check=False, timeout=20
-        )
-    except (FileNotFoundError, subprocess.TimeoutExpired):
+    if find_spec("pynvml") is None:
         return []
-    return parse_processes(done.stdout) if done.returncode == 0 else []
+    import pynvml
+
+    gpu = f"GPU-{torch.cuda.get_device_properties(torch.cuda.current_device()).uuid}"
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return []
+    try:
+        handle = pynvml.nvmlDeviceGetHandleByUUID(gpu)
+        return [_described(one) for one in pynvml.nvmlDeviceGetComputeRunningProcesses(handle)]
+    except pynvml.NVMLError:
+        return []
+    finally:
+        pynvml.nvmlShutdown()
 
 
-def parse_processes(text: str) -> list[GpuProcess]:
-    r"""Read nvidia-smi's lines "pid, name, MiB"; the name may hold commas.
+def _described(process: Any) -> GpuProcess:
+    """One process of the library's list, in the words of nvidia-smi; one in another container has no name here."""
+    import pynvml
 
-    >>> parse_processes("41, python3, 512\n")
-    [GpuProcess(pid=41, name='python3', memory_mib='512')]
-    """
-    found = []
-    for line in text.splitlines():
-        pid, _, rest = line.partition(", ")
-        name, _, memory = rest.rpartition(", ")
-        if pid.strip().isdigit() and name:
-            found.append(GpuProcess(int(pid), name, memory.strip()))
-    return found
+    try:
+        name = pynvml.nvmlSystemGetProcessName(process.pid)
+    except (pynvml.NVMLError, UnicodeDecodeError):
+        name = "[Not Found]"
+    memory = process.usedGpuMemory
+    return GpuProcess(process.pid, name, "[N/A]" if memory is None else str(memory // 2**20))

@@ -1,7 +1,8 @@
 """Image classifiers: ResNet-50 and MobileNetV2."""
 
 from mlsys.models.images import ImageNetwork
-from mlsys.models.model import Model, shape_of
+from mlsys.models.model import Model
+from mlsys.models.shapes import shapes
 
 
 def resnet50(*, batch: int = 1, dtype: str = "fp16") -> Model:
@@ -23,18 +24,18 @@ def resnet50(*, batch: int = 1, dtype: str = "fp16") -> Model:
     >>> resnet.params, round(resnet.flops.to("GMAC"), 2)
     (<Quantity(25557032, 'param')>, <Quantity(4.09, 'gigamac')>)
     """
-    shape, source = shape_of("resnet50")
-    net = ImageNetwork(n=batch, c=shape["channels"], h=shape["image"], w=shape["image"], dtype=dtype)
-    net.conv("stem.conv", shape["stem"], 7, stride=2, padding=3)
+    shape = shapes().resnet50
+    net = ImageNetwork(n=batch, c=shape.channels, h=shape.image, w=shape.image, dtype=dtype)
+    net.conv("stem.conv", shape.stem, 7, stride=2, padding=3)
     net.batchnorm("stem.norm")
     net.relu("stem.relu")
     net.pool("stem.pool", 3, stride=2, padding=1)
-    for stage, (blocks, width) in enumerate(zip(shape["blocks"], shape["widths"], strict=True), start=1):
+    for stage, (blocks, width) in enumerate(zip(shape.blocks, shape.widths, strict=True), start=1):
         for block in range(blocks):
             stride = 2 if stage > 1 and block == 0 else 1
-            _bottleneck(net, f"layer{stage}.{block}", width, width * shape["expansion"], stride)
-    net.classify(shape["classes"])
-    return Model(f"ResNet-50, batch {batch}", dtype, tuple(net.ops), source)
+            _bottleneck(net, f"layer{stage}.{block}", width, width * shape.expansion, stride)
+    net.classify(shape.classes)
+    return Model(f"ResNet-50, batch {batch}", dtype, tuple(net.ops), shape.document)
 
 
 def mobilenet_v2(*, batch: int = 1, dtype: str = "fp16") -> Model:
@@ -55,15 +56,15 @@ def mobilenet_v2(*, batch: int = 1, dtype: str = "fp16") -> Model:
     >>> mobilenet.params, round(mobilenet.flops.to("GMAC"), 2)
     (<Quantity(3504872, 'param')>, <Quantity(0.3, 'gigamac')>)
     """
-    shape, source = shape_of("mobilenet_v2")
-    net = ImageNetwork(n=batch, c=shape["channels"], h=shape["image"], w=shape["image"], dtype=dtype)
-    _conv_norm_relu6(net, "stem", shape["stem"], 3, stride=2)
-    for stage, (expansion, c_out, repeats, first_stride) in enumerate(shape["blocks"]):
+    shape = shapes().mobilenet_v2
+    net = ImageNetwork(n=batch, c=shape.channels, h=shape.image, w=shape.image, dtype=dtype)
+    _conv_norm_relu6(net, "stem", shape.stem, 3, stride=2)
+    for stage, (expansion, c_out, repeats, first_stride) in enumerate(shape.blocks):
         for block in range(repeats):
             _inverted_residual(net, f"block{stage}.{block}", expansion, c_out, first_stride if block == 0 else 1)
-    _conv_norm_relu6(net, "head", shape["head"], 1)
-    net.classify(shape["classes"])
-    return Model(f"MobileNetV2, batch {batch}", dtype, tuple(net.ops), source)
+    _conv_norm_relu6(net, "head", shape.head, 1)
+    net.classify(shape.classes)
+    return Model(f"MobileNetV2, batch {batch}", dtype, tuple(net.ops), shape.document)
 
 
 def _bottleneck(net: ImageNetwork, name: str, width: int, c_out: int, stride: int) -> None:

@@ -1,13 +1,9 @@
 """A model as the list of operations of one forward pass."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
 
 from mlsys.core.dtypes import bytes_per_element
-from mlsys.core.sourced import Source, load_toml, sources
-from mlsys.errors import UnknownName
+from mlsys.core.sourced import Source
 from mlsys.models.kv_cache import kv_cache_bytes
 from mlsys.ops import Op
 from mlsys.units import Quantity, byte, flop, param, token, ureg
@@ -107,26 +103,3 @@ class LanguageModel(Model):
             batch=batch,
             dtype=self.dtype,
         )
-
-
-@cache
-def _shapes() -> Mapping[str, Any]:
-    return load_toml("models.toml")
-
-
-def shape_of(model: str) -> tuple[Mapping[str, Any], Source]:
-    """The shape of a model in `data/models.toml`, and the document that gives it."""
-    shape = _shapes()[model]
-    return shape, sources()[shape["source"]]
-
-
-def size_of(model: str, size: str) -> Mapping[str, int]:
-    """The shape of one size of a model family.
-
-    Raises:
-        UnknownName: with the nearest size and all of them.
-    """
-    sizes = _shapes()[model]["sizes"]
-    if size not in sizes:
-        raise UnknownName.of(f"size of {model}", size, sizes)
-    return dict(sizes[size])

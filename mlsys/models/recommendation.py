@@ -6,7 +6,8 @@ from itertools import pairwise
 
 from mlsys import ops
 from mlsys.core.arguments import positive_int
-from mlsys.models.model import Model, shape_of
+from mlsys.models.model import Model
+from mlsys.models.shapes import shapes
 from mlsys.ops import Op
 
 SIGMOID_FLOPS = 4
@@ -34,9 +35,9 @@ def dlrm(*, batch: int = 2048, dtype: str = "fp32") -> Model:
     >>> round(model.weight_bytes.to("GB"), 1)
     <Quantity(96.1, 'gigabyte')>
     """
-    shape, source = shape_of("dlrm")
+    shape = shapes().dlrm
     batch = positive_int("batch", batch)
-    dim, tables = shape["dense"][-1], shape["table_rows"]
+    dim, tables = shape.dense[-1], shape.table_rows
     vectors = len(tables) + 1
     lookups = [
         ops.embedding(lookups=batch, dim=dim, table_rows=rows, dtype=dtype).named(f"table{i}")
@@ -47,12 +48,12 @@ def dlrm(*, batch: int = 2048, dtype: str = "fp32") -> Model:
     # Both factors are the same tensor, so it is read once.
     interaction = replace(product, name="interaction", read_count=product.read_count // 2)
     all_ops = [
-        *_mlp("bottom", batch, shape["dense"], dtype, last="relu"),
+        *_mlp("bottom", batch, shape.dense, dtype, last="relu"),
         *lookups,
         interaction,
-        *_mlp("top", batch, [dim + pairs, *shape["top"]], dtype, last="sigmoid"),
+        *_mlp("top", batch, [dim + pairs, *shape.top], dtype, last="sigmoid"),
     ]
-    return Model(f"DLRM, batch {batch}", dtype, tuple(all_ops), source)
+    return Model(f"DLRM, batch {batch}", dtype, tuple(all_ops), shape.document)
 
 
 def _mlp(name: str, batch: int, widths: Sequence[int], dtype: str, last: str) -> list[Op]:

@@ -7,11 +7,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from types import MappingProxyType
 
-from mlsys.core.sourced import Sourced, load_toml, sourced
-from mlsys.errors import UnknownName
+from mlsys.core.sourced import Catalog, Entry, Number, Sourced, data_file
 from mlsys.units import Quantity
 
 
@@ -42,15 +39,23 @@ class PublishedSize:
         return self.parameters.value
 
 
-@cache
+class _SizeEntry(Entry, frozen=True, kw_only=True):
+    name: str
+    announced: Number
+    params: Number
+
+
+SIZES = Catalog(
+    "model",
+    lambda: data_file("model_sizes.toml", dict[str, _SizeEntry]),
+    lambda key, entry: PublishedSize(key, entry.name, entry.announced.sourced, entry.params.sourced),
+)
+"""Every model whose size is known, the oldest first."""
+
+
 def published_sizes() -> Mapping[str, PublishedSize]:
     """All models whose size is known, by id, the oldest first."""
-    found = {}
-    for key, entry in load_toml("model_sizes.toml").items():
-        place = f"model_sizes.toml {key}"
-        announced = sourced(entry["announced"], f"{place} announced")
-        found[key] = PublishedSize(key, entry["name"], announced, sourced(entry["params"], f"{place} params"))
-    return MappingProxyType(found)
+    return SIZES.by_name()
 
 
 def published_size(model_id: str) -> PublishedSize:
@@ -62,6 +67,4 @@ def published_size(model_id: str) -> PublishedSize:
     >>> published_size("vgg-16").year
     2014
     """
-    if model_id not in published_sizes():
-        raise UnknownName.of("model", model_id, published_sizes())
-    return published_sizes()[model_id]
+    return SIZES.get(model_id)

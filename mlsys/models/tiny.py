@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from mlsys.models.images import ImageNetwork
-from mlsys.models.model import Model, shape_of
+from mlsys.models.model import Model
+from mlsys.models.shapes import shapes
 from mlsys.ops.window import Pair
 
 
@@ -26,12 +27,12 @@ def keyword_spotting(*, batch: int = 1, dtype: str = "int8") -> Model:
     >>> spotter.params, round(spotter.flops.to("MMAC"), 2)
     (<Quantity(23756, 'param')>, <Quantity(2.66, 'megamac')>)
     """
-    shape, source = shape_of("keyword_spotting")
-    net = ImageNetwork(n=batch, c=1, h=shape["height"], w=shape["width"], dtype=dtype)
-    _conv_norm_relu(net, "stem", shape["filters"], shape["first_kernel"], stride=2, padding=shape["first_padding"])
-    _separable_blocks(net, [(shape["filters"], 1)] * shape["blocks"])
-    net.classify(shape["classes"])
-    return Model(f"DS-CNN keyword spotting, batch {batch}", dtype, tuple(net.ops), source)
+    shape = shapes().keyword_spotting
+    net = ImageNetwork(n=batch, c=1, h=shape.height, w=shape.width, dtype=dtype)
+    _conv_norm_relu(net, "stem", shape.filters, shape.first_kernel, stride=2, padding=shape.first_padding)
+    _separable_blocks(net, [(shape.filters, 1)] * shape.blocks)
+    net.classify(shape.classes)
+    return Model(f"DS-CNN keyword spotting, batch {batch}", dtype, tuple(net.ops), shape.document)
 
 
 def person_detection(*, batch: int = 1, dtype: str = "int8") -> Model:
@@ -52,12 +53,12 @@ def person_detection(*, batch: int = 1, dtype: str = "int8") -> Model:
     >>> round(models.person_detection().flops.to("MMAC"), 1)
     <Quantity(7.5, 'megamac')>
     """
-    shape, source = shape_of("person_detection")
-    net = ImageNetwork(n=batch, c=shape["channels"], h=shape["image"], w=shape["image"], dtype=dtype)
-    _conv_norm_relu(net, "stem", shape["stem"], 3, stride=2, padding=1)
-    _separable_blocks(net, shape["blocks"])
-    net.classify(shape["classes"])
-    return Model(f"MobileNetV1 0.25 person detection, batch {batch}", dtype, tuple(net.ops), source)
+    shape = shapes().person_detection
+    net = ImageNetwork(n=batch, c=shape.channels, h=shape.image, w=shape.image, dtype=dtype)
+    _conv_norm_relu(net, "stem", shape.stem, 3, stride=2, padding=1)
+    _separable_blocks(net, shape.blocks)
+    net.classify(shape.classes)
+    return Model(f"MobileNetV1 0.25 person detection, batch {batch}", dtype, tuple(net.ops), shape.document)
 
 
 def _separable_blocks(net: ImageNetwork, blocks: Sequence[Sequence[int]]) -> None:

@@ -1,13 +1,17 @@
 """Decoder-only language models: GPT-2 in four sizes and Llama 2 in three."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from mlsys import ops
 from mlsys.core.arguments import positive_int
-from mlsys.errors import InvalidValue
-from mlsys.models.model import LanguageModel, shape_of, size_of
+from mlsys.errors import InvalidValue, UnknownName
+from mlsys.models.model import LanguageModel
+from mlsys.models.shapes import shapes
 from mlsys.ops import Op
+
+T = TypeVar("T")
 
 GELU_FLOPS = 9
 """The tanh form, x/2 (1 + tanh(c (x + a x^3))): six products, two sums, one tanh."""
@@ -40,15 +44,15 @@ def gpt2(
     >>> step.params, step.weight_bytes.to("GB"), round(step.flops.to("GFLOP"), 1)
     (<Quantity(1557611200, 'param')>, <Quantity(3.1152224, 'gigabyte')>, <Quantity(3.1, 'gigaflop')>)
     """
-    family, source = shape_of("gpt2")
-    shape = size_of("gpt2", size)
-    width, head_dim, vocabulary = shape["width"], family["head_dim"], family["vocabulary"]
+    family = shapes().gpt2
+    shape = _size_of("gpt2", family.sizes, size)
+    width, head_dim, vocabulary = shape.width, family.head_dim, family.vocabulary
     heads = width // head_dim
-    tokens = _tokens(batch, seq, decode, family["positions"])
+    tokens = _tokens(batch, seq, decode, family.positions)
     attention = _attention(batch, seq, decode, heads, heads, head_dim, dtype)
     norm = ops.layernorm(rows=tokens, cols=width, dtype=dtype)
     residual = ops.elementwise(elements=tokens * width, inputs=2, dtype=dtype)
-    hidden = family["mlp_ratio"] * width
+    hidden = family.mlp_ratio * width
     layer = (
         norm.named("norm1"),
         _linear("qkv", tokens, width, 3 * width, dtype),
@@ -63,15 +67,15 @@ def gpt2(
     )
     start = [
         ops.embedding(lookups=tokens, dim=width, table_rows=vocabulary, dtype=dtype).named("embed.tokens"),
-        ops.embedding(lookups=tokens, dim=width, table_rows=family["positions"], dtype=dtype).named("embed.positions"),
+        ops.embedding(lookups=tokens, dim=width, table_rows=family.positions, dtype=dtype).named("embed.positions"),
         residual.named("embed.add"),
     ]
     # Its weights are the token embedding's, which has counted them.
     logits = replace(_linear("logits", tokens, width, vocabulary, dtype, bias=False), params=0)
     end = [norm.named("norm"), logits]
     name = _pass_name(f"GPT-2 {size}", batch, seq, decode)
-    all_ops = _stack(start, layer, shape["layers"], end)
-    return LanguageModel(name, dtype, all_ops, source, shape["layers"], heads, head_dim)
+    all_ops = _stack(start, layer, shape.layers, end)
+    return LanguageModel(name, dtype, all_ops, family.document, shape.layers, heads, head_dim)
 
 
 def llama2_7b(*, batch: int = 1, seq: int = 4096, decode: bool = False, dtype: str = "fp16") -> LanguageModel:
@@ -123,11 +127,11 @@ def llama2(size: str, *, batch: int = 1, seq: int = 4096, decode: bool = False, 
     >>> round(llama2("7b", seq=4096).flops.to("TFLOP"))
     <Quantity(63, 'teraflop')>
     """
-    family, source = shape_of("llama2")
-    shape = size_of("llama2", size)
-    width, heads, kv_heads, hidden = shape["width"], shape["heads"], shape["kv_heads"], shape["mlp"]
+    family = shapes().llama2
+    shape = _size_of("llama2", family.sizes, size)
+    width, heads, kv_heads, hidden = shape.width, shape.heads, shape.kv_heads, shape.mlp
     head_dim = width // heads
-    tokens = _tokens(batch, seq, decode, family["positions"])
+    tokens = _tokens(batch, seq, decode, family.positions)
     rotated = tokens * (heads + kv_heads) * head_dim
     norm = ops.rmsnorm(rows=tokens, cols=width, dtype=dtype)
     residual = ops.elementwise(elements=tokens * width, inputs=2, dtype=dtype)
@@ -145,12 +149,12 @@ def llama2(size: str, *, batch: int = 1, seq: int = 4096, decode: bool = False, 
         _linear("mlp.down", tokens, hidden, width, dtype, bias=False),
         residual.named("add2"),
     )
-    vocabulary = family["vocabulary"]
+    vocabulary = family.vocabulary
     start = [ops.embedding(lookups=tokens, dim=width, table_rows=vocabulary, dtype=dtype).named("embed.tokens")]
     end = [norm.named("norm"), _linear("logits", tokens, width, vocabulary, dtype, bias=False)]
     name = _pass_name(f"Llama 2 {size.upper()}", batch, seq, decode)
-    all_ops = _stack(start, layer, shape["layers"], end)
-    return LanguageModel(name, dtype, all_ops, source, shape["layers"], kv_heads, head_dim)
+    all_ops = _stack(start, layer, shape.layers, end)
+    return LanguageModel(name, dtype, all_ops, family.document, shape.layers, kv_heads, head_dim)
 
 
 def _tokens(batch: int, seq: int, decode: bool, positions: int) -> int:
@@ -180,3 +184,9 @@ def _stack(start: Sequence[Op], layer: Sequence[Op], layers: int, end: Sequence[
 def _pass_name(model: str, batch: int, seq: int, decode: bool) -> str:
     work = f"one new token at context {seq}" if decode else f"{seq} tokens"
     return f"{model}, batch {batch}, {work}"
+
+
+def _size_of(family: str, sizes: Mapping[str, T], size: str) -> T:
+    if size not in sizes:
+        raise UnknownName.of(f"size of {family}", size, sizes)
+    return sizes[size]

@@ -72,7 +72,7 @@ def conv2d(
     return Op(
         name="conv2d",
         kind="conv2d",
-        unit="vector" if c_in == groups else "tensor",
+        engine="vector" if c_in == groups else "tensor",
         dtype=dtype,
         flop_count=2 * outputs * (c_in // groups) * kernel_h * kernel_w,
         read_count=size * (n * c_in * h * w + params),
@@ -133,7 +133,7 @@ def depthwise_conv2d(
         bias=bias,
         dtype=dtype,
     )
-    return replace(op, name="depthwise_conv2d", kind="depthwise_conv2d", unit="vector")
+    return replace(op, name="depthwise_conv2d", kind="depthwise_conv2d", engine="vector")
 
 
 def _nearest_common_divisor(c_in: int, c_out: int, groups: int) -> int:

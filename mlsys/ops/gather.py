@@ -63,7 +63,7 @@ def _gather(kind: str, results: int, rows_each: int, dim: int, table_rows: int, 
     return Op(
         name=kind,
         kind=kind,
-        unit="vector",
+        engine="vector",
         dtype=dtype,
         flop_count=rows * dim if kind == "embedding_bag" else 0,
         read_count=rows * (row_bytes + positive_int("index_bytes", index_bytes)),

@@ -87,7 +87,7 @@ def _product(kind: str, batch: int, m: int, n: int, k: int, dtype: str) -> Op:
     return Op(
         name=kind,
         kind=kind,
-        unit="tensor",
+        engine="tensor",
         dtype=dtype,
         flop_count=2 * batch * m * n * k,
         read_count=size * batch * (m * k + k * n),

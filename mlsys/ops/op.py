@@ -20,7 +20,7 @@ class Op:
     Attributes:
         name: what it is called where it is used, such as "layer1.0.conv2".
         kind: the function of `mlsys.ops` that made it, such as "conv2d".
-        unit: the engine that runs it: "tensor" (matrix unit) or "vector".
+        engine: what runs it: "tensor" (matrix unit) or "vector".
         dtype: number format of its tensors.
         flop_count: FLOPs, 2 per multiply-add.
         read_count: bytes read.
@@ -31,13 +31,18 @@ class Op:
 
     name: str
     kind: str
-    unit: str
+    engine: str
     dtype: str
     flop_count: int
     read_count: int | float
     write_count: int | float
     params: int = 0
     resident_count: int | float = 0
+
+    @property
+    def unit(self) -> str:
+        """Another name of `engine`, which notebooks outside the package use."""
+        return self.engine
 
     @property
     def flops(self) -> Quantity:
@@ -100,7 +105,7 @@ def fuse(ops: Sequence[Op], name: str = "fused") -> Op:
     return Op(
         name=name,
         kind="fused",
-        unit="tensor" if any(op.unit == "tensor" for op in ops) else "vector",
+        engine="tensor" if any(op.engine == "tensor" for op in ops) else "vector",
         dtype=ops[-1].dtype,
         flop_count=sum(op.flop_count for op in ops),
         read_count=sum(op.read_count for op in ops) - handed_on,

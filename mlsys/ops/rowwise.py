@@ -113,7 +113,7 @@ def _rowwise(kind: str, rows: int, cols: int, flops_per_element: int, params_per
     return Op(
         name=kind,
         kind=kind,
-        unit="vector",
+        engine="vector",
         dtype=dtype,
         flop_count=elements * positive_int("flops_per_element", flops_per_element),
         read_count=size * (elements + params),

@@ -72,7 +72,7 @@ def attention(
     return Op(
         name="attention",
         kind="attention",
-        unit="tensor",
+        engine="tensor",
         dtype=dtype,
         flop_count=4 * scores * head_dim,
         read_count=size * (queries + passes * keys_and_values + spilled),

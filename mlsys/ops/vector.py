@@ -31,7 +31,7 @@ def elementwise(
     return Op(
         name="elementwise",
         kind="elementwise",
-        unit="vector",
+        engine="vector",
         dtype=dtype,
         flop_count=elements * non_negative_int("flops_per_element", flops_per_element),
         read_count=tensor_bytes * positive_int("inputs", inputs),

@@ -142,24 +142,24 @@ def speedup(n: int, compute: Amount, communication: Amount, overlap: float = 0.0
     return positive_int("n", n) * scaling_efficiency(compute, communication, overlap)
 
 
-def training_time(flops: Amount, chips: int, peak: Amount, utilisation: float = 1.0) -> Quantity:
-    """Time to do a training run's FLOPs: flops / (chips peak utilisation).
+def training_time(flops: Amount, chips: int, peak: Amount, utilization: float = 1.0) -> Quantity:
+    """Time to do a training run's FLOPs: flops / (chips peak utilization).
 
     Args:
         flops: FLOPs of the whole run.
         chips: number of chips.
         peak: flop/second of one chip.
-        utilisation: share of the peak that is reached, above 0 and up to 1.
+        utilization: share of the peak that is reached, above 0 and up to 1.
 
     Raises:
-        InvalidValue: if a value is negative, the peak zero, chips no positive integer, or the utilisation outside.
+        InvalidValue: if a value is negative, the peak zero, chips no positive integer, or the utilization outside.
         pint.DimensionalityError: if a quantity has another dimension.
 
     >>> from mlsys.units import TFLOP, second
     >>> round(training_time(3.14e23, 1, 989.4 * TFLOP / second).to("year"), 1)
     <Quantity(10.1, 'year')>
     """
-    if not 0 < utilisation <= 1:
-        raise InvalidValue(f"utilisation is {utilisation!r}: the reached share of the peak lies above 0 and up to 1")
-    rate = positive_int("chips", chips) * positive_amount("peak", peak, "flop/second") * utilisation
+    if not 0 < utilization <= 1:
+        raise InvalidValue(f"utilization is {utilization!r}: the reached share of the peak lies above 0 and up to 1")
+    rate = positive_int("chips", chips) * positive_amount("peak", peak, "flop/second") * utilization
     return ureg.Quantity(amount("flops", flops, "flop") / rate, "second")

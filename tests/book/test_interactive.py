@@ -154,7 +154,7 @@ def test_roofline_explorer_says_what_the_package_computes(page: Any, chip: str, 
         op = op_of(precision)
         assert _said(figure, "attainable") == pytest.approx(roofline.attainable(op).m_as("flop/s"))
         assert _said(figure, "intensity") == pytest.approx(op.intensity.m_as("flop/byte"))
-        assert _said(figure, "ridge") == pytest.approx(roofline.ridge(op.unit).m_as("flop/byte"))
+        assert _said(figure, "ridge") == pytest.approx(roofline.ridge(op.engine).m_as("flop/byte"))
         assert _said(figure, "time") == pytest.approx(roofline.time(op).m_as("second"))
         limit = {"memory": "memory is the limit", "compute": "arithmetic is the limit"}[roofline.bound(op)]
         assert figure.locator(".result .limit").inner_text() == limit

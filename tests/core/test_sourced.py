@@ -1,17 +1,45 @@
+import copy
 import tomllib
+from typing import Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mlsys import Hardware
-from mlsys.core.sourced import Sourced, UnsourcedNumber, data_folder, load_toml, sourced, sources
+from mlsys.core import sourced as module
+from mlsys.core.sourced import (
+    BrokenData,
+    Catalog,
+    Entry,
+    Number,
+    Sourced,
+    UnsourcedNumber,
+    data_folder,
+    decode,
+    load_toml,
+    sources,
+)
 from mlsys.errors import UnknownName
 from mlsys.units import ureg
 
 COMPLETE = {"value": 65, "unit": "TFLOP/s", "source": "nvidia-t4-page", "where": "table of specifications"}
-DATA_FILES = ("links.toml", "memory_levels.toml", "energies.toml", "model_sizes.toml", "prices.toml", "carbon.toml")
+DATA_FILES = (
+    "links.toml",
+    "memory_levels.toml",
+    "energies.toml",
+    "growth.toml",
+    "model_sizes.toml",
+    "models.toml",
+    "prices.toml",
+    "carbon.toml",
+)
 CHIP_FILES = tuple(sorted(f"chips/{file.name}" for file in data_folder().joinpath("chips").iterdir()))
+
+
+def sourced(entry, place):
+    """The number of a table; other keys, such as a peak's precision, are left out."""
+    return decode({key: entry[key] for key in Number.__struct_fields__ if key in entry}, Number, place).sourced
 
 
 def entries(node, path=""):
@@ -90,3 +118,109 @@ def test_citation_names_document_and_place_and_the_copy_that_was_read():
 def test_data_files_are_valid_toml_in_ascii():
     for file in (*DATA_FILES, *CHIP_FILES, "sources.toml"):
         tomllib.loads(data_folder().joinpath(file).read_text(encoding="ascii"))
+
+
+class Socket(Number, frozen=True, kw_only=True):
+    kind: Literal["round", "flat"]
+
+
+class Board(Entry, frozen=True, kw_only=True):
+    name: str
+    sockets: tuple[Socket, ...] = ()
+    spare: Number | None = None
+    rates: dict[str, Number]
+    sizes: tuple[tuple[int, int], ...] = ()
+
+
+BOARD = {
+    "name": "A",
+    "sockets": [{**COMPLETE, "kind": "round"}, {**COMPLETE, "kind": "flat"}],
+    "spare": dict(COMPLETE),
+    "rates": {"slow": dict(COMPLETE), "fast": dict(COMPLETE)},
+    "sizes": [[1, 2], [3, 4]],
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "error", "message"),
+    [
+        (("name",), 5, BrokenData, "boards.toml a name is 5: write text in quotes"),
+        (("name",), None, BrokenData, "boards.toml a: no name; add it"),
+        (("nme",), "A", BrokenData, "boards.toml a: unknown field 'nme': did you mean 'name'?"),
+        (("rates", "fast", "value"), "65", BrokenData, "a rates fast value is '65': write a whole number or a number"),
+        (("rates", "fast", "value"), True, BrokenData, "a rates fast value is True: write a whole number or a number"),
+        (("rates", "fast"), 65, BrokenData, "boards.toml a rates fast is 65: write a table"),
+        (("rates", "fast", "where"), None, UnsourcedNumber, "boards.toml a rates fast: no where; every number states"),
+        (
+            ("rates", "fast", "sources"),
+            "x",
+            BrokenData,
+            "a rates fast: unknown field 'sources': did you mean 'source'",
+        ),
+        (("spare", "unit"), "TFLOPs/fortnite", BrokenData, "a spare: unit 'TFLOPs/fortnite' is unknown"),
+        (("spare", "source"), "nvidia-t4-pag", UnknownName, "a spare: unknown source .* did you mean 'nvidia-t4-page'"),
+        (("spare", "condition"), 3, BrokenData, "a spare condition is 3: write text in quotes"),
+        (("sockets", 1, "kind"), "flta", BrokenData, "a sockets 1 kind is 'flta': write 'round' or 'flat'"),
+        (("sockets", 1, "unit"), None, UnsourcedNumber, "a sockets 1: no unit; every number states"),
+        (("sizes", 1), [3], BrokenData, r"a sizes 1 is \[3\]: write a list of length 2"),
+        (("sizes", 1, 0), 3.5, BrokenData, "a sizes 1 0 is 3.5: write a whole number"),
+    ],
+)
+def test_a_broken_entry_is_named_with_file_field_value_and_remedy(path, value, error, message):
+    data = {"a": copy.deepcopy(BOARD), "b": copy.deepcopy(BOARD)}
+    *parents, last = path
+    table = data["a"]
+    for key in parents:
+        table = table[key]
+    if value is None:
+        del table[last]
+    else:
+        table[last] = value
+    with pytest.raises(error, match=message):
+        decode(data, dict[str, Board], "boards.toml")
+
+
+def test_a_file_that_is_no_toml_is_named_with_its_line(tmp_path, monkeypatch):
+    (tmp_path / "links.toml").write_text('[a]\nname = "A"\nname = \n')
+    monkeypatch.setattr(module, "data_folder", lambda: tmp_path)
+    with pytest.raises(BrokenData, match="links.toml is no valid TOML: .*line 3.*; mend that line"):
+        load_toml("links.toml")
+
+
+def test_decoding_leaves_the_data_as_it_was_and_integers_integers():
+    data = copy.deepcopy(BOARD)
+    board = decode(data, Board, "boards.toml a")
+    assert data == BOARD
+    assert type(board.rates["slow"].value) is int
+    assert board.sockets[1].sourced == sourced(COMPLETE, "somewhere")
+
+
+def test_a_catalog_reads_when_asked_once_and_in_the_order_of_the_file():
+    read, made = [], []
+
+    def entries():
+        read.append("file")
+        return {"pear": 2, "fig": 3}
+
+    def make(name, count):
+        made.append(name)
+        return name * count
+
+    catalog = Catalog("fruit", entries, make)
+    assert not read
+    assert catalog.get("fig") is catalog.get("fig") == "figfigfig"
+    assert (read, made) == (["file"], ["fig"])
+    assert catalog.names() == ("pear", "fig")
+    assert catalog.all() == ("pearpear", "figfigfig")
+    assert catalog.by_name() == {"pear": "pearpear", "fig": "figfigfig"}
+    assert (read, made) == (["file"], ["fig", "pear"])
+    with pytest.raises(UnknownName, match="unknown fruit 'peer': did you mean 'pear'. Known: fig, pear"):
+        catalog.get("peer")
+
+
+def test_every_table_of_a_chip_reaches_the_reader():
+    for file in CHIP_FILES:
+        chip = Hardware.get(file.removeprefix("chips/").removesuffix(".toml"))
+        for name, entry in load_toml(file).items():
+            if isinstance(entry, dict):
+                assert chip.field(name).value == ureg.Quantity(entry["value"], entry["unit"]), (file, name)

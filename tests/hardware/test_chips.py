@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mlsys import Hardware
-from mlsys.errors import UnknownName
+from mlsys.errors import InvalidValue, UnknownName
 from mlsys.hardware import UnknownField, UnknownPrecision
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "hardware.csv"
@@ -34,7 +34,7 @@ CHIPS = Hardware.all()
 
 
 def half_precision_peak(chip):
-    return max(p.rate.value for p in chip.peaks if p.precision in HALF and p.unit == "tensor" and not p.sparse)
+    return max(p.rate.value for p in chip.peaks if p.precision in HALF and p.engine == "tensor" and not p.sparse)
 
 
 def test_every_row_of_a_chip_is_compared():
@@ -68,7 +68,7 @@ def test_chip_has_the_published_peak_bandwidth_memory_and_power(row):
     ],
 )
 def test_chip_has_the_other_published_peaks(row, precision, printed):
-    peak = Hardware.get(CHIP_OF_ROW[row]).peak(precision, unit="vector" if precision == "fp32" else "tensor")
+    peak = Hardware.get(CHIP_OF_ROW[row]).peak(precision, engine="vector" if precision == "fp32" else "tensor")
     decimals = len(printed.partition(".")[2])
     assert round(peak.m_as("TFLOP/s"), decimals) == float(printed)
 
@@ -80,10 +80,10 @@ def test_the_headline_number_of_a_data_sheet_is_the_sparse_one():
 
 @pytest.mark.parametrize("chip", CHIPS, ids=lambda chip: chip.id)
 def test_a_sparse_peak_is_twice_the_dense_one(chip):
-    dense = {(p.precision, p.unit): p.rate.value for p in chip.peaks if not p.sparse}
+    dense = {(p.precision, p.engine): p.rate.value for p in chip.peaks if not p.sparse}
     for peak in chip.peaks:
         if peak.sparse:  # data sheets round both numbers
-            assert (peak.rate.value / dense[peak.precision, peak.unit]).m_as("") == pytest.approx(2, rel=0.003)
+            assert (peak.rate.value / dense[peak.precision, peak.engine]).m_as("") == pytest.approx(2, rel=0.003)
 
 
 @pytest.mark.parametrize("chip", [c for c in CHIPS if "tensor_flop_per_clock" in c.fields], ids=lambda chip: chip.id)
@@ -94,7 +94,7 @@ def test_tensor_peak_is_units_times_work_per_clock_times_clock(chip):
 
 @pytest.mark.parametrize("chip", [c for c in CHIPS if "vector_lanes" in c.fields], ids=lambda chip: chip.id)
 def test_vector_peak_is_lanes_times_two_times_clock(chip):
-    published = chip.peak("fp32", unit="vector")
+    published = chip.peak("fp32", engine="vector")
     assert (chip.peak_from_clock("vector") / published).m_as("") == pytest.approx(1, rel=0.02)
 
 
@@ -139,9 +139,17 @@ def test_a_precision_that_the_chip_lacks_is_refused_with_what_it_has(chip, preci
 
 def test_there_is_no_fallback_from_vector_to_tensor_or_from_sparse_to_dense():
     with pytest.raises(UnknownPrecision):
-        Hardware.get("h100-sxm").peak("fp8", unit="vector")
+        Hardware.get("h100-sxm").peak("fp8", engine="vector")
     with pytest.raises(UnknownPrecision, match="sparse"):
         Hardware.get("t4").peak("fp16", sparse=True)
+
+
+def test_unit_is_another_name_of_engine():
+    h100 = Hardware.get("h100-sxm")
+    assert h100.peak("fp32", unit="vector").m_as("TFLOP/s") == 67
+    assert h100.peak("fp16", unit="vector") == h100.peak("fp16", engine="vector") != h100.peak("fp16", engine="tensor")
+    with pytest.raises(InvalidValue, match="'tensor' and unit is 'vector'"):
+        h100.peak("fp16", "tensor", unit="vector")
 
 
 def test_an_unpublished_property_is_refused():

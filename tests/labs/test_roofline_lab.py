@@ -223,6 +223,6 @@ def test_the_race_reaches_both_roofs_of_common_gpus():
         flops, moved = costs["chain_cost"](*shape, 4)
         places.append(flops / moved)
     for chip in ("t4", "a100-80gb-sxm", "h100-sxm", "h200"):
-        ridge = Hardware.get(chip).ridge_point("fp32", unit="vector").m_as("flop/byte")
+        ridge = Hardware.get(chip).ridge_point("fp32", engine="vector").m_as("flop/byte")
         assert places[1] < ridge / 2
         assert places[2] > 2 * ridge
