@@ -162,7 +162,8 @@ def _svg(height: float, parts: Iterable[str], title: str) -> str:
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:g}" role="img" '
             'font-family="DejaVu Sans, Verdana, sans-serif">',
             f"<title>{escape(title)}</title>",
-            '<marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto-start-reverse">'
+            '<marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '
+            'orient="auto-start-reverse">'
             f'<path d="M0 0L8 4L0 8z" fill="{LINE}"/></marker>',
             f'<rect width="{WIDTH}" height="{height:g}" fill="{GROUND}"/>',
             *parts,

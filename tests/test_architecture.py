@@ -20,7 +20,8 @@ def test_the_figures_are_those_that_the_script_draws(name, draw):
 
 
 def test_every_room_stands_on_a_floor_and_has_its_words():
-    rooms = {path.stem for path in (ROOT / "mlsys").iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()}
+    found = (ROOT / "mlsys").iterdir()
+    rooms = {path.stem for path in found if path.suffix == ".py" or (path / "__init__.py").is_file()}
     on_floors = [room for floor in DRAWING["layers"]() for room in floor]
     assert sorted(on_floors) == sorted(rooms - {"__init__"})
     assert set(DRAWING["ROOMS"]) == set(on_floors)

@@ -14,7 +14,9 @@ PUBLIC = {
     "mlsys.hardware": "Hardware Accelerator Peak UnknownField UnknownPrecision",
     "mlsys.constants": "",
     "mlsys.formatting": "fmt check",
-    "mlsys.formulas": "amdahl iron_law model_memory attainable required_bandwidth batch_intensity token_latency hardware_balance",
+    "mlsys.formulas": (
+        "amdahl iron_law model_memory attainable required_bandwidth batch_intensity token_latency hardware_balance"
+    ),
     "mlsys.ops": "Op matmul conv2d depthwise_conv2d layernorm softmax attention elementwise embedding linear",
     "mlsys.models": "resnet50 mobilenet_v2 gpt2 llama2_7b llama2_13b llama2_70b dlrm kv_cache_bytes",
     "mlsys.roofline": "Roofline",
@@ -27,8 +29,9 @@ PUBLIC = {
     "mlsys.measure.records": "load",
     "mlsys.measure.clock": "clock_of",
     "mlsys.grading": (
-        "Draws GradingError NeedsGpu NeedsReview NotAKernel NotImplementedYet OutOfBounds Scorecard Speed Suspicious "
-        "Verdict WrongAnswer assert_close assert_equal assert_schedule check_kernel compare guarded seal speed use_device"
+        "Draws GradingError NeedsGpu NeedsReview NotAKernel NotImplementedYet OutOfBounds Scorecard Speed "
+        "Suspicious Verdict WrongAnswer assert_close assert_equal assert_schedule check_kernel compare "
+        "guarded seal speed use_device"
     ),
     "mlsys.grading.compiler_report": "compiler_report CompilerReport",
     "mlsys.viz": "setup_plot COLORS",

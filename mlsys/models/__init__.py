@@ -9,6 +9,7 @@ Each function returns a `Model` (or a `LanguageModel`) for one forward pass; not
 """
 
 from mlsys.models.convolutional import mobilenet_v2, resnet50
+from mlsys.models.kv_cache import kv_cache_bytes
 from mlsys.models.model import LanguageModel, Model
 from mlsys.models.recommendation import dlrm
 from mlsys.models.sizes import PublishedSize, published_size, published_sizes
@@ -22,6 +23,7 @@ __all__ = [
     "dlrm",
     "gpt2",
     "keyword_spotting",
+    "kv_cache_bytes",
     "llama2",
     "llama2_7b",
     "llama2_13b",
