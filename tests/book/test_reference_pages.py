@@ -3,17 +3,29 @@
 import ast
 import html
 import importlib
+import inspect
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import mlsys
+
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "mlsys" / "data"
 CHIPS = sorted(path.stem for path in (DATA / "chips").glob("*.toml"))
-API_PAGES = sorted(path.stem for path in (ROOT / "book").glob("api-*.md"))
+ROOMS = re.compile(r"^```\{api-rooms\} ([^`]+)```$", re.M)
+API_PAGES = {
+    path.stem: rooms[1].split()
+    for path in sorted((ROOT / "book").glob("[!_]*.md"))
+    if (rooms := ROOMS.search(path.read_text(encoding="utf-8")))
+}
+"""By page of the package: the rooms and modules that it describes."""
+INSTRUCTORS = ("bench", "classroom", "cli", "course", "judge")
 
 
 def text_of(site: Path, page: str) -> str:
@@ -66,23 +78,78 @@ def test_every_published_size_is_listed_with_its_year(site: Path) -> None:
         assert f"{size['params']['value']:,.0f}" in page
 
 
+def test_every_public_room_has_one_page() -> None:
+    listed = [room for rooms in API_PAGES.values() for room in rooms]
+    public = {f"mlsys.{name}" for name in mlsys.__all__ if inspect.ismodule(getattr(mlsys, name))}
+    assert len(public) > 15
+    assert public - set(listed) == set(), (
+        "add it to the {api-rooms} of the page where it belongs, or give it a page and list that in _toc.yml"
+    )
+    assert sorted(set(listed)) == sorted(listed), "a room stands on one page"
+
+
+def test_pages_of_the_package_are_in_the_table_of_contents_and_in_the_overview(site: Path) -> None:
+    toc = re.findall(r"file: (\S+)", (ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    in_order = [file.rpartition("/")[2] for file in toc if file.rpartition("/")[2] in API_PAGES]
+    assert sorted(in_order) == sorted(API_PAGES)
+    article = (site / "book" / "api.html").read_text(encoding="utf-8").split("<article", 1)[1].split("</article>")[0]
+    rows = re.findall(r'<a class="reference internal" href="([\w-]+)\.html">', article[article.index("<tbody>") :])
+    assert rows[: len(in_order)] == in_order
+
+
+def test_rooms_of_instructors_are_not_on_the_site(site: Path) -> None:
+    listed = {room.split(".")[1] for rooms in API_PAGES.values() for room in rooms}
+    assert listed.isdisjoint(INSTRUCTORS)
+    described = {name for page in API_PAGES for name in described_on(site, page)}
+    assert [name for name in sorted(described) if name.split(".")[1] in INSTRUCTORS] == []
+
+
 @pytest.mark.parametrize("page", API_PAGES)
 def test_public_functions_and_classes_of_a_module_are_described(page: str, site: Path) -> None:
-    source = (ROOT / "book" / f"{page}.md").read_text(encoding="utf-8")
-    built = (site / "book" / f"{page}.html").read_text(encoding="utf-8")
-    described = set(re.findall(r'id="(mlsys[\w.]+)"', built))
-    modules = re.findall(r"automodule:: (mlsys[\w.]+)\n   :members:\n", source)
-    assert modules
-    for module in modules:
-        path = ROOT / f"{module.replace('.', '/')}.py"
-        path = path if path.is_file() else ROOT / module.replace(".", "/") / "__init__.py"
-        package = module.removesuffix("." + path.stem) if path.name != "__init__.py" else module
+    described = described_on(site, page)
+    for room in API_PAGES[page]:
+        path = file_of(room)
         missing = [
             name
             for name in defined(path)
-            if not any(full.startswith(package) and full.endswith(f".{name}") for full in described)
+            if room != "mlsys.constants"
+            and not any(full.startswith(f"{room}.") and full.endswith(f".{name}") for full in described)
         ]
-        assert missing == []
+        assert missing == [], room
+        built = (site / "book" / f"{page}.html").read_text(encoding="utf-8")
+        assert f'id="module-{room}"' in built
+
+
+@pytest.mark.parametrize("page", API_PAGES)
+def test_modules_that_a_rooms_docstring_names_are_described(page: str, site: Path) -> None:
+    described = described_on(site, page)
+    for room in API_PAGES[page]:
+        docstring = ast.get_docstring(ast.parse(file_of(room).read_text(encoding="utf-8"))) or ""
+        for named in re.findall(rf"`({re.escape(room)}\.[\w.]+)`", docstring):
+            path = file_of(named)
+            wanted = [f"{named}.{name}" for name in defined(path)] if path.is_file() else [named]
+            assert [name for name in wanted if name not in described] == []
+
+
+def test_every_module_that_chapters_and_labs_import_is_on_a_page(site: Path) -> None:
+    built = "".join((site / "book" / f"{page}.html").read_text(encoding="utf-8") for page in API_PAGES)
+    sources = [*(ROOT / "book").rglob("[!_]*.md"), *(ROOT / "labs").glob("*/lab.py")]
+    text = "\n".join(path.read_text(encoding="utf-8") for path in sources)
+    imported = set(re.findall(r"^from (mlsys\.[\w.]+) import ", text, re.M))
+    assert len(imported) > 10
+    assert [module for module in sorted(imported) if f'id="module-{module}"' not in built] == []
+
+
+def described_on(site: Path, page: str) -> set[str]:
+    """Full names of the objects that a built page describes."""
+    built = (site / "book" / f"{page}.html").read_text(encoding="utf-8")
+    return set(re.findall(r'id="(mlsys[\w.]+)"', built))
+
+
+def file_of(module: str) -> Path:
+    """The file of a module, read from its name; it need not exist."""
+    folder = ROOT / module.replace(".", "/")
+    return folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
 
 
 def defined(path: Path) -> list[str]:
@@ -128,18 +195,11 @@ def test_examples_are_shown(site: Path) -> None:
     assert "989.4" in page
 
 
-def test_the_pages_of_the_package_need_no_torch() -> None:
-    import subprocess
-    import sys
-
-    modules = {
-        module
-        for page in API_PAGES
-        for module in re.findall(r"automodule:: (mlsys[\w.]+)", (ROOT / "book" / f"{page}.md").read_text())
-    }
-    code = (
-        f"import sys; import {', '.join(sorted(modules))}; sys.exit('torch' in sys.modules or 'triton' in sys.modules)"
-    )
+def test_the_pages_of_the_package_need_no_torch(site: Path) -> None:
+    built = "".join((site / "book" / f"{page}.html").read_text(encoding="utf-8") for page in API_PAGES)
+    modules = sorted(set(re.findall(r'id="module-(mlsys[\w.]+)"', built)))
+    assert len(modules) > 30
+    code = f"import sys; import {', '.join(modules)}; sys.exit('torch' in sys.modules or 'triton' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
