@@ -13,7 +13,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import yaml
 from course_reference import shown
 from course_tables import table
 from docutils import nodes
@@ -27,6 +26,7 @@ from sphinx.util.typing import stringify_annotation
 
 from mlsys.core.arguments import Amount
 from mlsys.core.package import modules
+from mlsys.course.pages.contents import CONTENTS, book_pages
 from mlsys.units import Quantity
 
 CODE = re.compile(r"(?<![`:])`([^`\n]+)`(?!`)")
@@ -145,16 +145,16 @@ class ApiPages(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """Build one row per page, with its rooms."""
         root = Path(self.env.srcdir)
-        self.env.note_dependency(str(root / "_toc.yml"))
+        self.env.note_dependency(str(root / CONTENTS))
         body: list[list[nodes.Node]] = []
         for page, rooms in api_pages(root).items():
-            self.env.note_dependency(str(root / f"{page}.md"))
+            self.env.note_dependency(str(page))
             link = addnodes.pending_xref(
                 "",
                 nodes.inline(),
                 refdomain="std",
                 reftype="doc",
-                reftarget=f"/{page}",
+                reftarget=f"/{page.relative_to(root).with_suffix('')}",
                 refexplicit=False,
                 refwarn=True,
             )
@@ -165,11 +165,9 @@ class ApiPages(SphinxDirective):
         return [table(("page", "modules of mlsys"), body)]
 
 
-def api_pages(root: Path) -> dict[str, list[str]]:
+def api_pages(root: Path) -> dict[Path, list[str]]:
     """Return the rooms or modules of each page that has `{api-rooms}`, in the order of the table of contents."""
-    toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
-    pages = [entry["file"] for part in toc["parts"] for entry in part["chapters"]]
-    found = {page: ROOMS.search((root / f"{page}.md").read_text(encoding="utf-8")) for page in pages}
+    found = {page: ROOMS.search(page.read_text(encoding="utf-8")) for page in book_pages(root).values()}
     return {page: rooms[1].split() for page, rooms in found.items() if rooms}
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers import pages
 
 import mlsys
 
@@ -20,9 +21,7 @@ DATA = ROOT / "mlsys" / "data"
 CHIPS = sorted(path.stem for path in (DATA / "chips").glob("*.toml"))
 ROOMS = re.compile(r"^```\{api-rooms\} ([^`]+)```$", re.M)
 API_PAGES = {
-    path.stem: rooms[1].split()
-    for path in sorted((ROOT / "book").glob("[!_]*.md"))
-    if (rooms := ROOMS.search(path.read_text(encoding="utf-8")))
+    path.stem: rooms[1].split() for path in pages.sources() if (rooms := ROOMS.search(path.read_text(encoding="utf-8")))
 }
 """By page of the package: the rooms and modules that it describes."""
 INSTRUCTORS = ("bench", "classroom", "cli", "course", "judge")
@@ -30,13 +29,13 @@ INSTRUCTORS = ("bench", "classroom", "cli", "course", "judge")
 
 def text_of(site: Path, page: str) -> str:
     """The page's text, without markup."""
-    found = (site / "book" / f"{page}.html").read_text(encoding="utf-8")
+    found = pages.built(site, page).read_text(encoding="utf-8")
     return html.unescape(re.sub(r"<[^>]+>", "", found))
 
 
 def section(site: Path, identifier: str) -> str:
     """The text between a section's beginning and the next."""
-    found = (site / "book" / "hardware-reference.html").read_text(encoding="utf-8")
+    found = pages.built(site, "hardware-reference").read_text(encoding="utf-8")
     start = found.index(f'id="{identifier}"')
     rest = found[start:]
     words = html.unescape(re.sub(r"<[^>]+>", " ", rest[: rest.index("</section>")])).split()
@@ -92,7 +91,7 @@ def test_pages_of_the_package_are_in_the_table_of_contents_and_in_the_overview(s
     toc = re.findall(r"file: (\S+)", (ROOT / "_toc.yml").read_text(encoding="utf-8"))
     in_order = [file.rpartition("/")[2] for file in toc if file.rpartition("/")[2] in API_PAGES]
     assert sorted(in_order) == sorted(API_PAGES)
-    article = (site / "book" / "api.html").read_text(encoding="utf-8").split("<article", 1)[1].split("</article>")[0]
+    article = pages.built(site, "api").read_text(encoding="utf-8").split("<article", 1)[1].split("</article>")[0]
     rows = re.findall(r'<a class="reference internal" href="([\w-]+)\.html">', article[article.index("<tbody>") :])
     assert rows[: len(in_order)] == in_order
 
@@ -116,7 +115,7 @@ def test_public_functions_and_classes_of_a_module_are_described(page: str, site:
             and not any(full.startswith(f"{room}.") and full.endswith(f".{name}") for full in described)
         ]
         assert missing == [], room
-        built = (site / "book" / f"{page}.html").read_text(encoding="utf-8")
+        built = pages.built(site, page).read_text(encoding="utf-8")
         assert f'id="module-{room}"' in built
 
 
@@ -132,8 +131,8 @@ def test_modules_that_a_rooms_docstring_names_are_described(page: str, site: Pat
 
 
 def test_every_module_that_chapters_and_labs_import_is_on_a_page(site: Path) -> None:
-    built = "".join((site / "book" / f"{page}.html").read_text(encoding="utf-8") for page in API_PAGES)
-    sources = [*(ROOT / "book").rglob("[!_]*.md"), *(ROOT / "labs").glob("*/lab.py")]
+    built = "".join(pages.built(site, page).read_text(encoding="utf-8") for page in API_PAGES)
+    sources = [*pages.sources(), *(ROOT / "labs").glob("*/lab.py")]
     text = "\n".join(path.read_text(encoding="utf-8") for path in sources)
     imported = set(re.findall(r"^from (mlsys\.[\w.]+) import ", text, re.M))
     assert len(imported) > 10
@@ -142,7 +141,7 @@ def test_every_module_that_chapters_and_labs_import_is_on_a_page(site: Path) -> 
 
 def described_on(site: Path, page: str) -> set[str]:
     """Full names of the objects that a built page describes."""
-    built = (site / "book" / f"{page}.html").read_text(encoding="utf-8")
+    built = pages.built(site, page).read_text(encoding="utf-8")
     return set(re.findall(r'id="(mlsys[\w.]+)"', built))
 
 
@@ -169,20 +168,20 @@ def test_nothing_shows_that_only_python_writes(page: str, site: Path) -> None:
 
 
 def test_every_object_is_described_once(site: Path) -> None:
-    pages: dict[tuple[str, str], list[str]] = {}
+    found: dict[tuple[str, str], list[str]] = {}
     for page in API_PAGES:
-        built = (site / "book" / f"{page}.html").read_text(encoding="utf-8")
+        built = pages.built(site, page).read_text(encoding="utf-8")
         for full in re.findall(r'<dt class="sig[^"]*" id="(mlsys[\w.]+)"', built):
             module, _, name = full.rpartition(".")
             if not module.rpartition(".")[2][0].isupper():  # no member of a class
                 defined_in = getattr(getattr(importlib.import_module(module), name), "__module__", module)
-                pages.setdefault((defined_in, name), []).append(full)
-    assert len(pages) > 100
-    assert [names for names in pages.values() if len(names) > 1] == []
+                found.setdefault((defined_in, name), []).append(full)
+    assert len(found) > 100
+    assert [names for names in found.values() if len(names) > 1] == []
 
 
 def test_quantities_have_names_of_the_field_not_keys(site: Path) -> None:
-    page = (site / "book" / "hardware-reference.html").read_text(encoding="utf-8")
+    page = pages.built(site, "hardware-reference").read_text(encoding="utf-8")
     names = re.findall(r"<tr class=\"row-(?:odd|even)\"><td><p>(.*?)</p></td>", page)
     assert len(names) > 300
     assert [name for name in names if re.search(r"_|^(tdp|hbm|sram|dram|l[123]|mac|(fp|bf|tf|int)\d)\b", name)] == []
@@ -196,7 +195,7 @@ def test_examples_are_shown(site: Path) -> None:
 
 
 def test_the_pages_of_the_package_need_no_torch(site: Path) -> None:
-    built = "".join((site / "book" / f"{page}.html").read_text(encoding="utf-8") for page in API_PAGES)
+    built = "".join(pages.built(site, page).read_text(encoding="utf-8") for page in API_PAGES)
     modules = sorted(set(re.findall(r'id="module-(mlsys[\w.]+)"', built)))
     assert len(modules) > 30
     code = f"import sys; import {', '.join(modules)}; sys.exit('torch' in sys.modules or 'triton' in sys.modules)"
@@ -216,9 +215,9 @@ def test_the_pages_of_the_package_need_no_torch(site: Path) -> None:
         ("RuntimeError: 0 active drivers ([]). There should only be one.", "0 active drivers"),
     ],
 )
-def test_a_pasted_message_finds_its_entry(message: str, heading: str, browser: Any, address: str) -> None:
+def test_a_pasted_message_finds_its_entry(message: str, heading: str, browser: Any, address: str, site: Path) -> None:
     page = browser.new_page()
-    page.goto(f"{address}/book/stuck.html", wait_until="load")
+    page.goto(f"{address}/{pages.address_of(site, 'stuck')}", wait_until="load")
     page.get_by_label("Your message").fill(message)
     headings = page.locator("main h3:visible").all_inner_texts()
     assert any(heading in found for found in headings)
