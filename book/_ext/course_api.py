@@ -27,6 +27,7 @@ from sphinx.util.typing import stringify_annotation
 from mlsys.core.arguments import Amount
 from mlsys.core.package import modules
 from mlsys.course.pages.contents import CONTENTS, book_pages
+from mlsys.errors import InvalidValue
 from mlsys.units import Quantity
 
 CODE = re.compile(r"(?<![`:])`([^`\n]+)`(?!`)")
@@ -93,7 +94,10 @@ class ApiRooms(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Build the contents and the sections."""
-        parts = [part for name in self.arguments[0].split() for part in parts_of(name)]
+        try:
+            parts = [part for name in self.arguments[0].split() for part in parts_of(name)]
+        except (ImportError, InvalidValue) as error:
+            raise self.error(f"{{api-rooms}}: {error}") from error
         whole = {part.module for part in parts if not part.names}
         return [self.contents(parts, whole), *(self.section(part, whole) for part in parts)]
 
@@ -172,15 +176,22 @@ def api_pages(root: Path) -> dict[Path, list[str]]:
 
 
 def parts_of(name: str) -> list[Part]:
-    """Return the parts of a page for one room or module: first itself, then what its docstring names inside it."""
+    """Return the parts of a page for one room or module: first itself, then what its docstring names inside it.
+
+    Raises:
+        InvalidValue: the docstring names what is not there.
+    """
     parts = {name: Part(name)}
     for inner in NAMED.findall(inspect.getdoc(importlib.import_module(name)) or ""):
         if not inner.startswith(f"{name}."):
             continue
         if inner in modules():
             parts[inner] = Part(inner)
-        else:
-            module, _, member = inner.rpartition(".")
+            continue
+        module, _, member = inner.rpartition(".")
+        if module not in modules() or not hasattr(importlib.import_module(module), member):
+            raise InvalidValue(f"the docstring of {name} names {inner}, which is not there: correct the name")
+        if module not in parts or parts[module].names:
             parts[module] = Part(module, (*parts.get(module, Part(module)).names, member))
     return list(parts.values())
 
