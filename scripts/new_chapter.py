@@ -1,4 +1,7 @@
-"""Begin a chapter: `make new-chapter NAME=coalescing` copies the template and says what is left to do."""
+"""Begin a chapter: `make new-chapter NAME=performance/coalescing` copies the template and says what is left to do.
+
+The name is that of the page, behind the folder of its part of the book.
+"""
 
 import re
 import sys
@@ -23,7 +26,7 @@ def claim(acc: Accelerator) -> None:
 '''
 
 NEXT = """{page} and {figures} are there.
-1. List the page in _toc.yml:          - file: book/{name}
+1. List the page in _toc.yml:          - file: book/{part}/{name}
 2. Say in book/concepts.toml what it needs and gives:
      [{name}]
      needs = []
@@ -41,26 +44,33 @@ def new_chapter(root: Path, name: str) -> str:
     Raises:
         CannotBegin: if the name is no file name, or taken.
     """
-    if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
+    book = root / "book"
+    words = "[a-z][a-z0-9]*(-[a-z0-9]+)*"
+    if not re.fullmatch(f"{words}/{words}", name):
         raise CannotBegin(
-            f"{name!r} is no name of a chapter: use lower-case letters, digits and hyphens, as in host-link"
+            f"{name!r} is no name of a chapter: give the part of the book and the chapter's own name, in lower-case "
+            "letters, digits and hyphens, as in hardware/host-link"
         )
+    part, name = name.split("/")
+    if not (book / part).is_dir():
+        parts = sorted(path.name for path in book.iterdir() if path.is_dir() and not path.name.startswith("_"))
+        raise CannotBegin(f"book/ has no part {part!r}: choose one of {', '.join(parts)}, or make the folder first")
     module = name.replace("-", "_")
-    page, figures = root / "book" / f"{name}.md", root / "book" / "_figures" / f"{module}.py"
-    taken = [path for path in (page, figures) if path.exists()]
+    page, figures = book / part / f"{name}.md", book / "_figures" / f"{module}.py"
+    taken = [*book.rglob(f"{name}.md"), *(path for path in [figures] if path.exists())]
     if taken:
         raise CannotBegin(f"{taken[0].relative_to(root)} exists already: choose another name, or take it away first")
     template = (root / TEMPLATE).read_text(encoding="utf-8")
     text = template.replace("from _figures import NAME as", f"from _figures import {module} as").replace("NAME", name)
     page.write_text(text.replace(f"`make new-chapter {name}=...`", "`make new-chapter NAME=...`"), encoding="utf-8")
     figures.write_text(FIGURES.format(name=name), encoding="utf-8")
-    return NEXT.format(page=page.relative_to(root), figures=figures.relative_to(root), name=name)
+    return NEXT.format(page=page.relative_to(root), figures=figures.relative_to(root), part=part, name=name)
 
 
 def main(arguments: list[str]) -> int:
     """Run the command; a name that cannot be is one message and exit status 2."""
     if len(arguments) != 1 or not arguments[0]:
-        print("say which chapter: make new-chapter NAME=coalescing", file=sys.stderr)
+        print("say which chapter: make new-chapter NAME=performance/coalescing", file=sys.stderr)
         return 2
     try:
         print(new_chapter(Path.cwd(), arguments[0]))

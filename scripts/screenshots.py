@@ -22,8 +22,8 @@ from mlsys.classroom.store.record import Record
 
 ROOT = Path(__file__).parents[1]
 PICTURES = {
-    "chapter": ("html/book/tiling.html", "#fig-tiling-ladder", (1180, 760)),
-    "lab": ("html/book/lab-tiling.html", None, (1000, 820)),
+    "chapter": ("html/book/performance/tiling.html", "#fig-tiling-ladder", (1180, 760)),
+    "lab": ("html/book/labs/lab-tiling.html", None, (1000, 820)),
     "feedback": ("course/feedback/wrong-mask/tiling/tiling.html", "#question-c .verdict, #question-c p", (1000, 820)),
     "verdicts": ("screenshots/verdicts.html", None, (1400, 550)),
 }
@@ -79,8 +79,8 @@ def take_pages(browser: Any, address: str, folder: Path) -> None:
     for width, pixels in WIDTHS.items():
         for theme in ("light", "dark"):
             page = browser.new_page(viewport={"width": pixels, "height": 900}, color_scheme=theme)
-            for path in sorted((ROOT / "_build" / "html" / "book").glob("*.html")):
-                page.goto(f"{address}/html/book/{path.name}", wait_until="networkidle")
+            for path in sorted((ROOT / "_build" / "html" / "book").rglob("*.html")):
+                page.goto(f"{address}/{path.relative_to(ROOT / '_build')}", wait_until="networkidle")
                 page.add_style_tag(content="* { transition: none !important }")  # or the sidebar is caught sliding
                 height = page.evaluate("document.documentElement.scrollHeight")
                 for number, top in enumerate(range(0, height, PIECE)):

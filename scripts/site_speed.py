@@ -99,9 +99,9 @@ def paints(site: Path) -> Iterator[tuple[str, float, float]]:
     with served(site) as address, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         paint_s(browser, f"{address}/book/index.html", phone=False)  # the browser's own start is not the page's
-        for page in sorted(site.glob("book/*.html")):
+        for page in sorted(site.glob("book/**/*.html")):
             for way, limit in PAINT_LIMITS_S.items():
-                runs = sorted(paint_s(browser, f"{address}/book/{page.name}", way == "phone") for _ in range(3))
+                runs = sorted(paint_s(browser, f"{address}/{page.relative_to(site)}", way == "phone") for _ in range(3))
                 yield f"{page.stem}, {way}", runs[1], limit
         browser.close()
 
@@ -119,7 +119,7 @@ def builds(folder: Path) -> Iterator[tuple[str, float, float]]:
     subprocess.run(release, cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL)
     for name, limit in BUILD_LIMITS_S.items():
         if name == "one chapter changed":
-            page = folder / "book" / "tiling.md"
+            page = folder / "book" / "performance" / "tiling.md"
             text = page.read_text(encoding="utf-8")
             page.write_text(text.replace("## Pitfalls\n", "## Pitfalls\n\nOne more sentence.\n", 1), encoding="utf-8")
         start = time.perf_counter()

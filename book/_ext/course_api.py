@@ -1,22 +1,33 @@
-"""Pages of the package from its docstrings: settings for autodoc, a table of contents, and the table of constants."""
+"""Pages of the package from its docstrings: `{api-rooms} mlsys.ops mlsys.models` is a page, `{api-pages}` their table.
+
+The pages describe what students use; autodoc reads it, with the settings below.
+"""
 
 import dataclasses
 import importlib
 import inspect
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from course_reference import shown
+from course_tables import table
 from docutils import nodes
 from numpy.typing import ArrayLike
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.ext.napoleon import Config, GoogleDocstring
+from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.typing import stringify_annotation
 
 from mlsys.core.arguments import Amount
+from mlsys.core.package import modules
+from mlsys.course.pages.contents import CONTENTS, book_pages
+from mlsys.errors import InvalidValue
 from mlsys.units import Quantity
 
 CODE = re.compile(r"(?<![`:])`([^`\n]+)`(?!`)")
@@ -26,6 +37,11 @@ ALIASES = {
 }
 ARRAY = re.compile(r"~?numpy\.ndarray\[~?tuple\[~?(?:typing\.)?Any, \.\.\.\], ~?numpy\.dtype\[[\w.~]+\]\]")
 MODULE_HEADING = re.compile(r"<h2>mlsys\.[\w.]+")
+ROOMS = re.compile(r"^```\{api-rooms\} ([^`]+)```", re.M)
+NAMED = re.compile(r"`(mlsys(?:\.\w+)+)`")
+LONGEST_VALUE = 70
+"""Longest text of a constant that stands beside its name, in characters: one line."""
+CONSTANTS = "mlsys.constants"
 BORROWED_UNITS = "mlsys.units"
 """The constants also offer units under their own names; those stand on the page of the units."""
 
@@ -59,38 +75,67 @@ def shorten_types(
     return short(signature or ""), short(returns or "")
 
 
-class ApiContents(SphinxDirective):
-    """The public names of the modules that are its arguments, each under the one that defines it if that is listed."""
+@dataclass(frozen=True)
+class Part:
+    """A module that a page describes, whole or only the named objects."""
+
+    module: str
+    names: tuple[str, ...] = ()
+
+
+class ApiRooms(SphinxDirective):
+    """The rooms or modules that are its arguments: a table of contents, then a section for each module.
+
+    Of a room the page describes what its `__init__` offers, and the modules and objects that its docstring names.
+    """
 
     required_arguments = 1
     final_argument_whitespace = True
 
     def run(self) -> list[nodes.Node]:
-        """Build one definition list."""
+        """Build the contents and the sections."""
+        try:
+            parts = [part for name in self.arguments[0].split() for part in parts_of(name)]
+        except (ImportError, InvalidValue) as error:
+            raise self.error(f"{{api-rooms}}: {error}") from error
+        whole = {part.module for part in parts if not part.names}
+        return [self.contents(parts, whole), *(self.section(part, whole) for part in parts)]
+
+    def contents(self, parts: list[Part], whole: set[str]) -> nodes.definition_list:
+        """Build one entry per module: the first sentence of its docstring, and links to what it offers."""
         listing = nodes.definition_list(classes=["course-api-contents"])
-        listed = self.arguments[0].split()
-        for name in listed:
-            module = importlib.import_module(name)
+        for part in parts:
+            module = importlib.import_module(part.module)
             names = nodes.paragraph()
-            elsewhere = {other for other in listed if other != name}
-            members = [one for one in public_names(module) if getattr(module, one).__module__ not in elsewhere]
-            for place, member in enumerate(members):
+            for place, name in enumerate(part.names or offered(module, whole)):
                 names += nodes.Text(", " if place else "")
-                names += self.link(f"{name}.{member}", member)
+                names += self.link(f"{defining(module, name)}.{name}", name)
             listing += nodes.definition_list_item(
                 "",
-                nodes.term("", "", nodes.literal("", name)),
-                nodes.definition("", nodes.paragraph("", "", *self.first_sentence(module)), names),
+                nodes.term("", "", nodes.literal("", part.module)),
+                nodes.definition("", nodes.paragraph("", "", *first_sentence(module)), names),
             )
-        return [listing]
+        return listing
 
-    def first_sentence(self, module: ModuleType) -> list[nodes.Node]:
-        """The first line of a docstring, with its code set as code."""
-        line = (inspect.getdoc(module) or "").split("\n", 1)[0]
-        return [nodes.literal("", part) if odd % 2 else nodes.Text(part) for odd, part in enumerate(line.split("`"))]
+    def section(self, part: Part, whole: set[str]) -> nodes.section:
+        """Describe a module and what it offers, except what another section describes where it is defined."""
+        module = importlib.import_module(part.module)
+        if part.module == CONSTANTS:
+            content = [*self.restructured(f".. automodule:: {part.module}\n   :no-members:\n"), constants(module)]
+        else:
+            elsewhere = sorted(set(public_names(module)) - set(offered(module, whole)))
+            text = f".. automodule:: {part.module}\n   :members: {', '.join(part.names)}\n"
+            text += f"   :exclude-members: {', '.join(elsewhere)}\n" if elsewhere else ""
+            content = self.restructured(text + "".join(borrowed_data(module)))
+        identifier = nodes.make_id(part.module)
+        return nodes.section("", nodes.title("", part.module), *content, ids=[identifier], names=[identifier])
+
+    def restructured(self, text: str) -> list[nodes.Node]:
+        """Parse reStructuredText, which autodoc needs, inside of a Markdown page."""
+        return self.parse_text_to_nodes(f"```{{eval-rst}}\n{text}```\n")
 
     def link(self, target: str, text: str) -> nodes.Node:
-        """A reference to where the object is described."""
+        """Build a reference to where an object is described."""
         reference = addnodes.pending_xref(
             "", refdomain="py", reftype="obj", reftarget=target, refexplicit=True, refdoc=self.env.docname, refwarn=True
         )
@@ -98,43 +143,115 @@ class ApiContents(SphinxDirective):
         return reference
 
 
+class ApiPages(SphinxDirective):
+    """A table of the pages that have `{api-rooms}`, in the order of the table of contents."""
+
+    def run(self) -> list[nodes.Node]:
+        """Build one row per page, with its rooms."""
+        root = Path(self.env.srcdir)
+        self.env.note_dependency(str(root / CONTENTS))
+        body: list[list[nodes.Node]] = []
+        for page, rooms in api_pages(root).items():
+            self.env.note_dependency(str(page))
+            link = addnodes.pending_xref(
+                "",
+                nodes.inline(),
+                refdomain="std",
+                reftype="doc",
+                reftarget=f"/{page.relative_to(root).with_suffix('')}",
+                refexplicit=False,
+                refwarn=True,
+            )
+            named = nodes.inline()
+            for place, room in enumerate(rooms):
+                named += [nodes.Text(", " if place else ""), nodes.literal("", room.removeprefix("mlsys."))]
+            body.append([link, named])
+        return [table(("page", "modules of mlsys"), body)]
+
+
+def api_pages(root: Path) -> dict[Path, list[str]]:
+    """Return the rooms or modules of each page that has `{api-rooms}`, in the order of the table of contents."""
+    found = {page: ROOMS.search(page.read_text(encoding="utf-8")) for page in book_pages(root).values()}
+    return {page: rooms[1].split() for page, rooms in found.items() if rooms}
+
+
+def parts_of(name: str) -> list[Part]:
+    """Return the parts of a page for one room or module: first itself, then what its docstring names inside it.
+
+    Raises:
+        InvalidValue: the docstring names what is not there.
+    """
+    parts = {name: Part(name)}
+    for inner in NAMED.findall(inspect.getdoc(importlib.import_module(name)) or ""):
+        if not inner.startswith(f"{name}."):
+            continue
+        if inner in modules():
+            parts[inner] = Part(inner)
+            continue
+        module, _, member = inner.rpartition(".")
+        if module not in modules() or not hasattr(importlib.import_module(module), member):
+            raise InvalidValue(f"the docstring of {name} names {inner}, which is not there: correct the name")
+        if module not in parts or parts[module].names:
+            parts[module] = Part(module, (*parts.get(module, Part(module)).names, member))
+    return list(parts.values())
+
+
+def offered(module: ModuleType, whole: set[str]) -> list[str]:
+    """Return the public names of a module, without those whose own module the page describes as a whole."""
+    elsewhere = whole - {module.__name__}
+    return [name for name in public_names(module) if getattr(getattr(module, name), "__module__", "") not in elsewhere]
+
+
 def public_names(module: ModuleType) -> list[str]:
-    """Functions, cached ones included, and classes that a module offers, in its own order."""
-    if module.__name__.endswith(".constants"):
-        return []
+    """Return what a module offers, in its own order: its `__all__`, or the functions and classes that it defines."""
+    if module.__name__ == CONSTANTS:
+        return []  # the page has a table of them
     if hasattr(module, "__all__"):
-        names = list(module.__all__)
-    else:
-        names = [name for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
-    found = {name: getattr(module, name) for name in names if not name.startswith("_")}
+        return list(module.__all__)
     return [
-        name for name, value in found.items() if inspect.isclass(value) or inspect.isfunction(inspect.unwrap(value))
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_")
+        and getattr(value, "__module__", "") == module.__name__
+        and (inspect.isclass(value) or inspect.isfunction(inspect.unwrap(value)))
     ]
 
 
-class Constants(SphinxDirective):
-    """A table of the names of `mlsys.constants` with their values."""
-
-    def run(self) -> list[nodes.Node]:
-        """Build the table from the module as it is now."""
-        module = importlib.import_module("mlsys.constants")
-        units = vars(importlib.import_module(BORROWED_UNITS))
-        group = nodes.tgroup("", *(nodes.colspec(colwidth=1) for _ in range(2)), cols=2)
-        group += nodes.thead("", _row(nodes.Text("name"), nodes.Text("value")))
-        body = nodes.tbody()
-        for name in module.__all__:
-            if name not in units:
-                body += _row(nodes.literal("", name), nodes.Text(_shown(getattr(module, name))))
-        group += body
-        return [nodes.table("", group)]
+def defining(module: ModuleType, name: str) -> str:
+    """Return the module whose file describes a name: a constant is read there, all else where it is offered."""
+    value = getattr(module, name)
+    if inspect.isclass(value) or callable(value):
+        return module.__name__
+    inner = [other for other in modules() if other == module.__name__ or other.startswith(f"{module.__name__}.")]
+    return next((one for one in inner if ("", name) in ModuleAnalyzer.for_module(one).find_attr_docs()), inner[0])
 
 
-def _shown(value: Any) -> str:
-    return shown(value) if isinstance(value, Quantity) else f"{value:,}"
+def borrowed_data(module: ModuleType) -> Iterator[str]:
+    """Yield a directive for each constant that a room offers from one of its modules; autodoc leaves those out."""
+    for name in public_names(module):
+        home = defining(module, name)
+        if home != module.__name__:
+            value = "" if len(repr(getattr(module, name))) <= LONGEST_VALUE else "   :no-value:\n"
+            yield f"\n.. autodata:: {home}.{name}\n{value}"
 
 
-def _row(*cells: nodes.Node) -> nodes.row:
-    return nodes.row("", *(nodes.entry("", nodes.paragraph("", "", cell)) for cell in cells))
+def first_sentence(module: ModuleType) -> list[nodes.Node]:
+    """Return the first line of a docstring, with its code set as code."""
+    line = (inspect.getdoc(module) or "").split("\n", 1)[0]
+    return [nodes.literal("", part) if odd % 2 else nodes.Text(part) for odd, part in enumerate(line.split("`"))]
+
+
+def constants(module: ModuleType) -> nodes.table:
+    """Build a table of the names of `mlsys.constants` with their values."""
+    units = vars(importlib.import_module(BORROWED_UNITS))
+    values = {name: getattr(module, name) for name in module.__all__ if name not in units}
+    return table(
+        ("name", "value"),
+        [
+            (nodes.literal("", name), shown(value) if isinstance(value, Quantity) else f"{value:,}")
+            for name, value in values.items()
+        ],
+    )
 
 
 def break_names(
@@ -151,6 +268,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("autodoc-process-docstring", read_docstring)
     app.connect("autodoc-process-signature", shorten_types)
     app.connect("html-page-context", break_names)
-    app.add_directive("api-contents", ApiContents)
-    app.add_directive("constants", Constants)
+    app.add_directive("api-rooms", ApiRooms)
+    app.add_directive("api-pages", ApiPages)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

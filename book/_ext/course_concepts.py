@@ -4,7 +4,6 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-import yaml
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
@@ -13,6 +12,7 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from mlsys import viz
+from mlsys.course.pages.contents import CONTENTS, book_pages
 from mlsys.course.pages.notebooks import is_chapter
 
 logger = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ class ConceptMap(SphinxDirective):
         """Draw the map of the chapters that the table of contents has."""
         root = Path(self.env.srcdir)
         self.env.note_dependency(str(root / DATA))
-        self.env.note_dependency(str(root / "_toc.yml"))
+        self.env.note_dependency(str(root / CONTENTS))
         try:
             concepts = read_concepts(root)
         except ValueError as error:
@@ -65,12 +65,13 @@ class ConceptMap(SphinxDirective):
 
     def link(self, name: str) -> addnodes.pending_xref:
         """A link to a chapter that shows its title."""
+        page = book_pages(Path(self.env.srcdir))[name]
         return addnodes.pending_xref(
             "",
             nodes.inline(),
             refdomain="std",
             reftype="doc",
-            reftarget=f"/book/{name}",
+            reftarget=f"/{page.relative_to(self.env.srcdir).with_suffix('')}",
             refexplicit=False,
             refwarn=True,
         )
@@ -105,12 +106,9 @@ def read_concepts(root: Path) -> Concepts:
 
 def chapters(root: Path) -> list[str]:
     """Names of the chapters in the order of the table of contents; translations are not counted again."""
-    toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
-    names = [Path(entry["file"]).name for part in toc["parts"] for entry in part["chapters"] if "file" in entry]
-    pages = [(name, root / "book" / f"{name}.md") for name in names]
     return [
         name
-        for name, page in pages
+        for name, page in book_pages(root).items()
         if page.is_file() and is_chapter(page) and name not in NO_CHAPTER and not name.endswith("-he")
     ]
 
@@ -118,8 +116,9 @@ def chapters(root: Path) -> list[str]:
 def titles(root: Path, names: list[str]) -> dict[str, str]:
     """The first heading of each page."""
     found = {}
+    pages = book_pages(root)
     for name in names:
-        lines = (root / "book" / f"{name}.md").read_text(encoding="utf-8").splitlines()
+        lines = pages[name].read_text(encoding="utf-8").splitlines()
         found[name] = next(line.removeprefix("# ") for line in lines if line.startswith("# "))
     return found
 

@@ -5,20 +5,31 @@ cell complains about.
 """
 
 import copy
+import os
 import re
 from pathlib import Path
 from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.config import Config
 from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 
 logger = logging.getLogger(__name__)
 
+BOOK = Path(__file__).parents[1]
+
 MATHJAX = "book/_static/mathjax"
 FONTS = f"{MATHJAX}/output/chtml/fonts/woff-v2"
 """Where MathJax's script, which names its fonts, looks for them."""
+
+
+def show_figures_to_cells(app: Sphinx, config: Config) -> None:
+    """Let the cells of a page import `_figures`, in whichever folder of the book the page lies."""
+    path = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if str(BOOK) not in path:
+        os.environ["PYTHONPATH"] = os.pathsep.join([str(BOOK), *filter(None, path)])
 
 
 def restore_running_numbers(app: Sphinx, env: BuildEnvironment) -> list[str]:
@@ -81,6 +92,7 @@ def demand_formula_fonts(app: Sphinx, doctree: nodes.document) -> None:
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx."""
+    app.connect("config-inited", show_figures_to_cells)
     app.connect("env-get-updated", restore_running_numbers, priority=100)  # before Sphinx gives its own numbers
     app.connect("env-get-updated", number_per_page, priority=900)  # and after
     app.connect("doctree-resolved", demand_alt_text)

@@ -11,6 +11,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from course_tables import table
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util import logging
@@ -76,7 +77,7 @@ class InteractiveDirective(SphinxDirective):
         numbers = json.dumps(content.numbers, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
         figure = InteractiveNode(ids=[f"interactive-{name}"], name=name, title=content.title, numbers=numbers)
         figure += nodes.image(uri=self.picture(name, content), alt=content.alt, loading="lazy")
-        figure += FoldNode("", *(child for table in content.tables for child in _shown(table)))
+        figure += FoldNode("", *(child for one in content.tables for child in _shown(one)))
         figure += CaptionNode("", *caption)
         self.set_source_info(figure)
         return [figure]
@@ -99,15 +100,10 @@ def _content(name: str) -> Content:
     return FIGURES[name]()
 
 
-def _shown(table: Table) -> list[nodes.Node]:
+def _shown(content: Table) -> list[nodes.Node]:
     """A table and its title."""
-    group = nodes.tgroup("", *(nodes.colspec(colwidth=1) for _ in table.rows[0]), cols=len(table.rows[0]))
-    header, *rows = (
-        nodes.row("", *(nodes.entry("", nodes.paragraph("", cell)) for cell in cells)) for cells in table.rows
-    )
-    group += nodes.thead("", header)
-    group += nodes.tbody("", *rows)
-    return [nodes.paragraph("", table.title), nodes.table("", group)]
+    head, *body = content.rows
+    return [nodes.paragraph("", content.title), table(head, body)]
 
 
 def visit_interactive(self: HTML5Translator, node: InteractiveNode) -> None:

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from course_tables import table
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
@@ -27,18 +28,7 @@ class LabQuestions(SphinxDirective):
             for question in lab.questions
         ]
         total = sum(question.points for question in lab.questions)
-        return [_table([("", "question", "points", "needs"), *rows, ("", "all", f"{total:g}", "")])]
-
-
-def _table(rows: list[tuple[str, ...]]) -> nodes.table:
-    group = nodes.tgroup("", *(nodes.colspec(colwidth=1) for _ in rows[0]), cols=len(rows[0]))
-    group += nodes.thead("", _row(rows[0]))
-    group += nodes.tbody("", *(_row(row) for row in rows[1:]))
-    return nodes.table("", group)
-
-
-def _row(cells: tuple[str, ...]) -> nodes.row:
-    return nodes.row("", *(nodes.entry("", nodes.paragraph("", cell)) for cell in cells))
+        return [table(("", "question", "points", "needs"), [*rows, ("", "all", f"{total:g}", "")])]
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -1,4 +1,7 @@
-"""Small parts of pages: the field of the page on errors, the entry to cite, excerpts of results, what not to load."""
+"""Small parts of pages: the field of the page on errors, the entry to cite, excerpts of results, what not to load.
+
+What a page left in the build is taken away when the page is moved or deleted, so that it is not published.
+"""
 
 import re
 from pathlib import Path
@@ -81,11 +84,24 @@ def drop_icon_script(app: Sphinx, exception: Exception | None) -> None:
             path.write_text(ICON_SCRIPT.sub("", text), encoding="utf-8")
 
 
+def remove_old_pages(app: Sphinx, exception: Exception | None) -> None:
+    """Take away what earlier builds wrote for pages that the book no longer has."""
+    if exception or app.builder.name != "html":
+        return
+    site = Path(app.outdir)
+    for tree in (site, site / "_sources", site.parent / "jupyter_execute"):
+        for path in (tree / "book").rglob("*.*"):
+            docname = path.relative_to(tree).as_posix().removesuffix("".join(path.suffixes))
+            if path.is_file() and docname not in app.env.found_docs:
+                path.unlink()
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx."""
     app.add_directive("stuck-search", StuckSearch)
     app.add_directive("citation", Citation)
     app.connect("html-page-context", add_script)
     app.connect("html-page-context", mend_lists)
+    app.connect("build-finished", remove_old_pages)
     app.connect("build-finished", drop_icon_script)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

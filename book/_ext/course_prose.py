@@ -144,7 +144,8 @@ def explain_missing(app: Sphinx, domain: Any, node: pending_xref) -> bool | None
     if node.get("reftype") != "term":
         return None
     logger.error(
-        "the glossary has no term %r: add it to book/glossary.md, or name one that is there: {term}`text <term>`",
+        "the glossary has no term %r: add it to book/reference/glossary.md, or name one that is there: "
+        "{term}`text <term>`",
         node["reftarget"],
         location=node,
     )

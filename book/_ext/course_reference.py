@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from course_tables import Cell, table
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
@@ -92,7 +93,7 @@ class DataDirective(SphinxDirective):
 def overview() -> list[nodes.Node]:
     """One line per chip with what chapters compare most; dense rates."""
     head = ("chip", "16 bit", "memory", "bandwidth", "FLOP/byte", NAMES["tdp"])
-    body = []
+    body: list[list[Cell]] = []
     for chip in by_vendor():
         link = nodes.reference("", chip.name, refid=f"chip-{chip.id}", internal=True)
         readings: list[Callable[[Accelerator], Quantity]] = [
@@ -102,7 +103,7 @@ def overview() -> list[nodes.Node]:
             lambda chip: chip.ridge_point(sixteen_bit(chip)),
             lambda chip: chip.tdp,
         ]
-        body.append([link, *(nodes.Text(known(read, chip)) for read in readings)])
+        body.append([link, *(known(read, chip) for read in readings)])
     return [table(head, body, "course-overview")]
 
 
@@ -225,13 +226,13 @@ def bits_of(count: int) -> str:
 
 def facts(rows: Iterable[Row]) -> nodes.table:
     """A table of sourced numbers: what, how much, under which condition, and where that is written."""
-    body = []
+    body: list[list[Cell]] = []
     for name, entry in rows:
         place = nodes.inline("", f"{entry.source.publisher}, {entry.where}")
         source = nodes.reference("", "", place, refid=anchor(entry.source), internal=True)
         is_year = name == NAMES["announced"]
         value = f"{entry.value.m:.0f}" if is_year else shown(entry.value)
-        body.append([nodes.Text(name), nodes.strong("", value), nodes.Text("" if is_year else entry.condition), source])
+        body.append([name, nodes.strong("", value), "" if is_year else entry.condition, source])
     return table(COLUMNS, body, "course-facts")
 
 
@@ -252,19 +253,6 @@ def anchor(source: Source) -> str:
 def section(identifier: str, title: str, *content: nodes.Node) -> nodes.section:
     """A section under the heading that the directive stands in."""
     return nodes.section("", nodes.title("", title), *content, ids=[identifier], names=[identifier])
-
-
-def table(head: Iterable[str], body: list[list[nodes.Node]], look: str) -> nodes.table:
-    """A table whose first column heads its rows."""
-    head = tuple(head)
-    group = nodes.tgroup("", *(nodes.colspec(colwidth=1) for _ in head), cols=len(head))
-    group += nodes.thead("", _row([nodes.Text(text) for text in head]))
-    group += nodes.tbody("", *(_row(cells) for cells in body))
-    return nodes.table("", group, classes=[look])
-
-
-def _row(cells: list[nodes.Node]) -> nodes.row:
-    return nodes.row("", *(nodes.entry("", nodes.paragraph("", "", cell)) for cell in cells))
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -1,6 +1,13 @@
 """What a lab calls to check, time and score a student's work: `from mlsys import grading`.
 
-Torch and Triton are loaded when something that needs them is first called, never on import.
+In a student's notebook these run at once; when graded, the same test cells run on the grader's side. Torch and Triton
+are loaded when something that needs them is first called, never on import.
+
+`seal` and `compare` return a `mlsys.grading.predictions.Sealed` and a `mlsys.grading.predictions.Comparison`. The
+tolerances of `assert_close` come from `mlsys.grading.checks.tolerances.relative_tolerance` and the table
+`mlsys.grading.checks.tolerances.RELATIVE`. A kernel's registers and spills are what
+`mlsys.grading.kernels.compiler_report.compiler_report` returns as a
+`mlsys.grading.kernels.compiler_report.CompilerReport`.
 """
 
 from mlsys.grading.checks.assertions import assert_close, assert_equal

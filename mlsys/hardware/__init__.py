@@ -1,4 +1,16 @@
-"""Hardware: chips, links, memory levels and energies, each number with its source."""
+"""Hardware: chips, links, memory levels and energies, each number with its source.
+
+Chips are offered here, links by `mlsys.hardware.links`, memory levels by `mlsys.hardware.memory`, and the energies of
+operations by `mlsys.hardware.energy`. Peaks are dense unless sparsity is asked for, link rates are per direction, and
+energies of two bases do not mix.
+
+>>> from mlsys import Hardware
+>>> h100 = Hardware.get("h100-sxm")
+>>> h100.peak("fp16").m_as("TFLOP/s")
+989.4
+>>> round(h100.ridge_point("fp16").m_as("flop/byte"))
+295
+"""
 
 from mlsys.hardware.chips import (
     Accelerator,

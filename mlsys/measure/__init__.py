@@ -1,4 +1,9 @@
-"""Measurement of the device at hand: what it is, how fast it can be, and how long a kernel takes."""
+"""Measurement of the device at hand: what it is, how fast it can be, and how long a kernel takes.
+
+`mlsys.measure.clock` reads the time on a GPU or a CPU, `mlsys.measure.timing` times with it, and
+`mlsys.measure.records` keeps what was measured. The names of the timing module can also be imported from
+`mlsys.measure`.
+"""
 
 from mlsys.measure.ceilings import Ceilings, measure_ceilings
 from mlsys.measure.device import Device, detect_device

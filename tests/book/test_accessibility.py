@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.pages import built_pages
 
 pytestmark = pytest.mark.browser
 axe = pytest.importorskip("axe_playwright_python.base", reason="axe-core is not installed: mlsys[dev] has it")
 
-SITE = Path(__file__).parents[2] / "_build" / "html"
-PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.glob("book/*.html"))
+PAGES = built_pages()
 WIDTHS = {"phone": 390, "desktop": 1280}
 BOTH = [("desktop", "light"), ("phone", "dark")]
 """Pages from docstrings are long and alike: two of the four ways to look at them show all colours and both layouts."""

@@ -17,9 +17,9 @@ course_cache = pytest.importorskip("course_cache", reason="sphinx is not install
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A small copy of what the fingerprint looks at."""
-    for name in ("mlsys/data", "labs/results", "book/_figures"):
+    for name in ("mlsys/data", "mlsys/traffic", "labs/results", "book/_figures"):
         (tmp_path / name).mkdir(parents=True)
-    shutil.copy(ROOT / "mlsys" / "traffic.py", tmp_path / "mlsys")
+    shutil.copy(ROOT / "mlsys" / "traffic" / "matmul.py", tmp_path / "mlsys" / "traffic")
     (tmp_path / "mlsys/data/units.txt").write_text("byte = [information]\n")
     (tmp_path / "labs/results/gpu.json").write_text("{}")
     (tmp_path / "book/_figures/tiling.py").write_text("WIDTH = 5.6\n")

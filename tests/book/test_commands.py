@@ -5,12 +5,13 @@ import shlex
 from pathlib import Path
 
 import pytest
+from helpers.pages import source, sources
 
 from mlsys.cli.main import COMMANDS, build_parser
 
 ROOT = Path(__file__).parents[2]
 TEXTS = sorted(
-    [*(ROOT / "book").glob("*.md"), *(ROOT / "labs").glob("*/README.md"), *ROOT.glob("*.md")],
+    [*sources(), ROOT / "book" / "_chapter-template.md", *(ROOT / "labs").glob("*/README.md"), *ROOT.glob("*.md")],
     key=lambda path: path.name,
 )
 CODE = re.compile(r"^```(?:console)?\n(.*?)^```|`([^`\n]+)`", re.M | re.S)
@@ -70,7 +71,7 @@ VERDICTS = ("NOT IMPLEMENTED", "OUT OF BOUNDS", "NEEDS GPU")
 
 def own_messages() -> list[str]:
     """Headings of the page on errors that quote a message of the course."""
-    text = (ROOT / "book" / "stuck.md").read_text(encoding="utf-8")
+    text = source("stuck").read_text(encoding="utf-8")
     parts = {part.split("\n", 1)[0]: part for part in text.split("\n## ")[1:]}
     return [heading for name in OURS_TO_SAY for heading in re.findall(r"^### `([^`\n]+)`", parts[name], re.M)]
 

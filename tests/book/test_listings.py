@@ -1,14 +1,13 @@
 """Listings outside of notebooks run, too."""
 
 import re
-from pathlib import Path
 
 import pytest
+from helpers.pages import sources
 
-BOOK = Path(__file__).parents[2] / "book"
 LISTINGS = [
     pytest.param(body, id=f"{page.stem}-{place}")
-    for page in sorted(BOOK.glob("[!_]*.md"))
+    for page in sources()
     for place, body in enumerate(re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S), 1)
 ]
 

@@ -13,19 +13,24 @@ ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, str(ROOT / "scripts" / "new_chapter.py")]
 
 TOC = """format: jb-book
-root: book/host-link
+root: book/hardware/host-link
 parts:
   - caption: Reference
     chapters:
-      - file: book/glossary
-      - file: book/bibliography
+      - file: book/reference/glossary
+      - file: book/reference/bibliography
 """
 
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A repository with what a chapter needs, and no chapter."""
-    for name in ("book/_chapter-template.md", "book/glossary.md", "book/bibliography.md", "book/references.bib"):
+    for name in (
+        "book/_chapter-template.md",
+        "book/reference/glossary.md",
+        "book/reference/bibliography.md",
+        "book/references.bib",
+    ):
         (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
         shutil.copyfile(ROOT / name, tmp_path / name)
     for name in ("_config.yml", "requirements.txt", "pyproject.toml"):
@@ -33,6 +38,7 @@ def tree(tmp_path: Path) -> Path:
     for folder in ("book/_ext", "book/_static", "book/_interactive", "mlsys", "labs/results"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "book" / "_figures").mkdir()
+    (tmp_path / "book" / "hardware").mkdir()
     (tmp_path / "_toc.yml").write_text(TOC)
     return tmp_path
 
@@ -42,16 +48,28 @@ def run(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_page_and_figures_bear_the_name(tree: Path) -> None:
-    done = run(tree, "host-link")
+    done = run(tree, "hardware/host-link")
     assert done.returncode == 0, done.stderr
-    page = (tree / "book" / "host-link.md").read_text()
+    page = (tree / "book" / "hardware" / "host-link.md").read_text()
     assert 'start_chapter("host-link")' in page
     assert "from _figures import host_link as figures" in page
     assert (tree / "book" / "_figures" / "host_link.py").is_file()
     assert "_toc.yml" in done.stdout
 
 
-@pytest.mark.parametrize("arguments", [[], [""], ["Host link"], ["../outside"], ["host_link"], ["3d"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        [""],
+        ["host-link"],
+        ["hardware/Host link"],
+        ["../outside"],
+        ["hardware/host_link"],
+        ["hardware/3d"],
+        ["hard/ware/x"],
+    ],
+)
 def test_a_name_that_cannot_be_is_refused_in_one_line(arguments: list[str], tree: Path) -> None:
     done = run(tree, *arguments)
     assert done.returncode == 2
@@ -59,12 +77,25 @@ def test_a_name_that_cannot_be_is_refused_in_one_line(arguments: list[str], tree
     assert len(done.stderr.strip().splitlines()) == 1
 
 
-def test_a_page_that_exists_is_not_overwritten(tree: Path) -> None:
-    (tree / "book" / "host-link.md").write_text("mine")
-    done = run(tree, "host-link")
+def test_a_part_that_the_book_lacks_is_refused_with_those_it_has(tree: Path) -> None:
+    done = run(tree, "hardwear/host-link")
     assert done.returncode == 2
-    assert "book/host-link.md exists already" in done.stderr
-    assert (tree / "book" / "host-link.md").read_text() == "mine"
+    assert "no part 'hardwear': choose one of hardware, reference" in done.stderr
+    assert not (tree / "book" / "hardwear").exists()
+
+
+def test_a_name_that_another_part_has_is_taken(tree: Path) -> None:
+    done = run(tree, "hardware/glossary")
+    assert done.returncode == 2
+    assert "book/reference/glossary.md exists already" in done.stderr
+
+
+def test_a_page_that_exists_is_not_overwritten(tree: Path) -> None:
+    (tree / "book" / "hardware" / "host-link.md").write_text("mine")
+    done = run(tree, "hardware/host-link")
+    assert done.returncode == 2
+    assert "book/hardware/host-link.md exists already" in done.stderr
+    assert (tree / "book" / "hardware" / "host-link.md").read_text() == "mine"
     assert not (tree / "book" / "_figures" / "host_link.py").exists()
 
 
@@ -80,9 +111,9 @@ def faults(done: subprocess.CompletedProcess[str]) -> str:
 
 
 def begin(tree: Path) -> Path:
-    assert run(tree, "host-link").returncode == 0
+    assert run(tree, "hardware/host-link").returncode == 0
     (tree / "book" / "concepts.toml").write_text('[host-link]\nneeds = []\ngives = "an example"\n')
-    page = tree / "book" / "host-link.md"
+    page = tree / "book" / "hardware" / "host-link.md"
     # The lab's page is not in this small book.
     page.write_text(
         re.sub(r"\[Question \(a\)[^)]*\)\]?\([^)]*\)|\[Question.*?\]\(#lab-[\w-]+\)", "A lab", page.read_text())
@@ -113,7 +144,7 @@ def test_each_fault_is_named_with_page_line_and_cure(tree: Path) -> None:
     assert done.returncode != 0
     for complaint in (
         r"host-link\.md:\d+: ERROR: the number '640 pJ' .*% given: 640 pJ: REASON",
-        r"host-link\.md:\d+: ERROR: the glossary has no term 'ridge pint': add it to book/glossary\.md",
+        r"host-link\.md:\d+: ERROR: the glossary has no term 'ridge pint': add it to book/reference/glossary\.md",
         r"host-link.*a picture has no alt text; say in words",
         r"host-link\.md:\d+: ERROR: quiz 'host-link-one': no choice is marked right: give exactly one",
         r"host-link\.md:\d+: ERROR: unknown benchmark record 'no-such-gpu'.*Known: nvidia-h200",

@@ -5,12 +5,12 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from helpers.pages import built_pages
 
 pytestmark = pytest.mark.browser
 
 PHONE, DESKTOP = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
-SITE = Path(__file__).parents[2] / "_build" / "html"
-PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.glob("book/*.html"))
+PAGES = built_pages()
 """Pages of the last build; without one there is nothing to look at and `site` skips with the reason."""
 
 WIDER_THAN_SCREEN = """() => {

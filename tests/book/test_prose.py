@@ -4,12 +4,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from helpers.pages import sources
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 course_prose = pytest.importorskip("course_prose", reason="sphinx is not installed: mlsys[book] brings it")
 
-PAGES = sorted((ROOT / "book").glob("*.md"))
+PAGES = [*sources(), ROOT / "book" / "_chapter-template.md"]
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers import pages
 
 from mlsys.course.pages.plain_markdown import PlainMarkdown
 from mlsys.course.pages.quiz import QuizError, read_quiz
 
 yaml = pytest.importorskip("yaml", reason="PyYAML is not installed: mlsys[book] brings it")
 
-BOOK = Path(__file__).parents[2] / "book"
 GOOD = """question: Which is larger?
 choices:
   - text: one
@@ -89,7 +89,7 @@ def quizzes(page: Path) -> dict[str, Any]:
     return {name: yaml.safe_load(body) for name, body in found}
 
 
-QUIZ_PAGES = [page for page in sorted(BOOK.glob("[!_]*.md")) if "```{quiz}" in page.read_text(encoding="utf-8")]
+QUIZ_PAGES = [page for page in pages.sources() if "```{quiz}" in page.read_text(encoding="utf-8")]
 
 
 def test_ids_are_unique_over_the_book() -> None:
@@ -110,10 +110,10 @@ def source(request: pytest.FixtureRequest) -> Path:
 
 @pytest.fixture
 def open_page(source: Path, browser: Any, address: str, site: Path) -> Any:
-    if not (site / "book" / f"{source.stem}.html").is_file():
+    if not list((site / "book").rglob(f"{source.stem}.html")):
         pytest.skip(f"{source.name} is newer than the built book: run `make book`")
     page = browser.new_page()
-    page.goto(f"{address}/book/{source.stem}.html", wait_until="load")
+    page.goto(f"{address}/{pages.address_of(site, source.stem)}", wait_until="load")
     yield page
     page.close()
 
@@ -154,10 +154,10 @@ def test_a_quiz_is_operated_by_keyboard_alone(source: Path, open_page: Any) -> N
 
 
 @pytest.mark.browser
-def test_answers_can_be_read_without_javascript(source: Path, browser: Any, address: str, open_page: Any) -> None:
+def test_answers_can_be_read_without_javascript(source: Path, browser: Any, open_page: Any) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
-    page.goto(f"{address}/book/{source.stem}.html", wait_until="load")
+    page.goto(open_page.url, wait_until="load")
     try:
         for name, body in quizzes(source).items():
             folds = page.locator(f"#quiz-{name} details")

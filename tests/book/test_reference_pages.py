@@ -3,28 +3,39 @@
 import ast
 import html
 import importlib
+import inspect
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers import pages
+
+import mlsys
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "mlsys" / "data"
 CHIPS = sorted(path.stem for path in (DATA / "chips").glob("*.toml"))
-API_PAGES = sorted(path.stem for path in (ROOT / "book").glob("api-*.md"))
+ROOMS = re.compile(r"^```\{api-rooms\} ([^`]+)```$", re.M)
+API_PAGES = {
+    path.stem: rooms[1].split() for path in pages.sources() if (rooms := ROOMS.search(path.read_text(encoding="utf-8")))
+}
+"""By page of the package: the rooms and modules that it describes."""
+INSTRUCTORS = ("bench", "classroom", "cli", "course", "judge")
 
 
 def text_of(site: Path, page: str) -> str:
     """The page's text, without markup."""
-    found = (site / "book" / f"{page}.html").read_text(encoding="utf-8")
+    found = pages.built(site, page).read_text(encoding="utf-8")
     return html.unescape(re.sub(r"<[^>]+>", "", found))
 
 
 def section(site: Path, identifier: str) -> str:
     """The text between a section's beginning and the next."""
-    found = (site / "book" / "hardware-reference.html").read_text(encoding="utf-8")
+    found = pages.built(site, "hardware-reference").read_text(encoding="utf-8")
     start = found.index(f'id="{identifier}"')
     rest = found[start:]
     words = html.unescape(re.sub(r"<[^>]+>", " ", rest[: rest.index("</section>")])).split()
@@ -66,23 +77,78 @@ def test_every_published_size_is_listed_with_its_year(site: Path) -> None:
         assert f"{size['params']['value']:,.0f}" in page
 
 
+def test_every_public_room_has_one_page() -> None:
+    listed = [room for rooms in API_PAGES.values() for room in rooms]
+    public = {f"mlsys.{name}" for name in mlsys.__all__ if inspect.ismodule(getattr(mlsys, name))}
+    assert len(public) > 15
+    assert public - set(listed) == set(), (
+        "add it to the {api-rooms} of the page where it belongs, or give it a page and list that in _toc.yml"
+    )
+    assert sorted(set(listed)) == sorted(listed), "a room stands on one page"
+
+
+def test_pages_of_the_package_are_in_the_table_of_contents_and_in_the_overview(site: Path) -> None:
+    toc = re.findall(r"file: (\S+)", (ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    in_order = [file.rpartition("/")[2] for file in toc if file.rpartition("/")[2] in API_PAGES]
+    assert sorted(in_order) == sorted(API_PAGES)
+    article = pages.built(site, "api").read_text(encoding="utf-8").split("<article", 1)[1].split("</article>")[0]
+    rows = re.findall(r'<a class="reference internal" href="([\w-]+)\.html">', article[article.index("<tbody>") :])
+    assert rows[: len(in_order)] == in_order
+
+
+def test_rooms_of_instructors_are_not_on_the_site(site: Path) -> None:
+    listed = {room.split(".")[1] for rooms in API_PAGES.values() for room in rooms}
+    assert listed.isdisjoint(INSTRUCTORS)
+    described = {name for page in API_PAGES for name in described_on(site, page)}
+    assert [name for name in sorted(described) if name.split(".")[1] in INSTRUCTORS] == []
+
+
 @pytest.mark.parametrize("page", API_PAGES)
 def test_public_functions_and_classes_of_a_module_are_described(page: str, site: Path) -> None:
-    source = (ROOT / "book" / f"{page}.md").read_text(encoding="utf-8")
-    built = (site / "book" / f"{page}.html").read_text(encoding="utf-8")
-    described = set(re.findall(r'id="(mlsys[\w.]+)"', built))
-    modules = re.findall(r"automodule:: (mlsys[\w.]+)\n   :members:\n", source)
-    assert modules
-    for module in modules:
-        path = ROOT / f"{module.replace('.', '/')}.py"
-        path = path if path.is_file() else ROOT / module.replace(".", "/") / "__init__.py"
-        package = module.removesuffix("." + path.stem) if path.name != "__init__.py" else module
+    described = described_on(site, page)
+    for room in API_PAGES[page]:
+        path = file_of(room)
         missing = [
             name
             for name in defined(path)
-            if not any(full.startswith(package) and full.endswith(f".{name}") for full in described)
+            if room != "mlsys.constants"
+            and not any(full.startswith(f"{room}.") and full.endswith(f".{name}") for full in described)
         ]
-        assert missing == []
+        assert missing == [], room
+        built = pages.built(site, page).read_text(encoding="utf-8")
+        assert f'id="module-{room}"' in built
+
+
+@pytest.mark.parametrize("page", API_PAGES)
+def test_modules_that_a_rooms_docstring_names_are_described(page: str, site: Path) -> None:
+    described = described_on(site, page)
+    for room in API_PAGES[page]:
+        docstring = ast.get_docstring(ast.parse(file_of(room).read_text(encoding="utf-8"))) or ""
+        for named in re.findall(rf"`({re.escape(room)}\.[\w.]+)`", docstring):
+            path = file_of(named)
+            wanted = [f"{named}.{name}" for name in defined(path)] if path.is_file() else [named]
+            assert [name for name in wanted if name not in described] == []
+
+
+def test_every_module_that_chapters_and_labs_import_is_on_a_page(site: Path) -> None:
+    built = "".join(pages.built(site, page).read_text(encoding="utf-8") for page in API_PAGES)
+    sources = [*pages.sources(), *(ROOT / "labs").glob("*/lab.py")]
+    text = "\n".join(path.read_text(encoding="utf-8") for path in sources)
+    imported = set(re.findall(r"^from (mlsys\.[\w.]+) import ", text, re.M))
+    assert len(imported) > 10
+    assert [module for module in sorted(imported) if f'id="module-{module}"' not in built] == []
+
+
+def described_on(site: Path, page: str) -> set[str]:
+    """Full names of the objects that a built page describes."""
+    built = pages.built(site, page).read_text(encoding="utf-8")
+    return set(re.findall(r'id="(mlsys[\w.]+)"', built))
+
+
+def file_of(module: str) -> Path:
+    """The file of a module, read from its name; it need not exist."""
+    folder = ROOT / module.replace(".", "/")
+    return folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
 
 
 def defined(path: Path) -> list[str]:
@@ -102,20 +168,20 @@ def test_nothing_shows_that_only_python_writes(page: str, site: Path) -> None:
 
 
 def test_every_object_is_described_once(site: Path) -> None:
-    pages: dict[tuple[str, str], list[str]] = {}
+    found: dict[tuple[str, str], list[str]] = {}
     for page in API_PAGES:
-        built = (site / "book" / f"{page}.html").read_text(encoding="utf-8")
+        built = pages.built(site, page).read_text(encoding="utf-8")
         for full in re.findall(r'<dt class="sig[^"]*" id="(mlsys[\w.]+)"', built):
             module, _, name = full.rpartition(".")
             if not module.rpartition(".")[2][0].isupper():  # no member of a class
                 defined_in = getattr(getattr(importlib.import_module(module), name), "__module__", module)
-                pages.setdefault((defined_in, name), []).append(full)
-    assert len(pages) > 100
-    assert [names for names in pages.values() if len(names) > 1] == []
+                found.setdefault((defined_in, name), []).append(full)
+    assert len(found) > 100
+    assert [names for names in found.values() if len(names) > 1] == []
 
 
 def test_quantities_have_names_of_the_field_not_keys(site: Path) -> None:
-    page = (site / "book" / "hardware-reference.html").read_text(encoding="utf-8")
+    page = pages.built(site, "hardware-reference").read_text(encoding="utf-8")
     names = re.findall(r"<tr class=\"row-(?:odd|even)\"><td><p>(.*?)</p></td>", page)
     assert len(names) > 300
     assert [name for name in names if re.search(r"_|^(tdp|hbm|sram|dram|l[123]|mac|(fp|bf|tf|int)\d)\b", name)] == []
@@ -128,18 +194,11 @@ def test_examples_are_shown(site: Path) -> None:
     assert "989.4" in page
 
 
-def test_the_pages_of_the_package_need_no_torch() -> None:
-    import subprocess
-    import sys
-
-    modules = {
-        module
-        for page in API_PAGES
-        for module in re.findall(r"automodule:: (mlsys[\w.]+)", (ROOT / "book" / f"{page}.md").read_text())
-    }
-    code = (
-        f"import sys; import {', '.join(sorted(modules))}; sys.exit('torch' in sys.modules or 'triton' in sys.modules)"
-    )
+def test_the_pages_of_the_package_need_no_torch(site: Path) -> None:
+    built = "".join(pages.built(site, page).read_text(encoding="utf-8") for page in API_PAGES)
+    modules = sorted(set(re.findall(r'id="module-(mlsys[\w.]+)"', built)))
+    assert len(modules) > 30
+    code = f"import sys; import {', '.join(modules)}; sys.exit('torch' in sys.modules or 'triton' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
@@ -156,9 +215,9 @@ def test_the_pages_of_the_package_need_no_torch() -> None:
         ("RuntimeError: 0 active drivers ([]). There should only be one.", "0 active drivers"),
     ],
 )
-def test_a_pasted_message_finds_its_entry(message: str, heading: str, browser: Any, address: str) -> None:
+def test_a_pasted_message_finds_its_entry(message: str, heading: str, browser: Any, address: str, site: Path) -> None:
     page = browser.new_page()
-    page.goto(f"{address}/book/stuck.html", wait_until="load")
+    page.goto(f"{address}/{pages.address_of(site, 'stuck')}", wait_until="load")
     page.get_by_label("Your message").fill(message)
     headings = page.locator("main h3:visible").all_inner_texts()
     assert any(heading in found for found in headings)

@@ -5,17 +5,17 @@ import re
 from pathlib import Path
 
 import pytest
+from helpers.pages import ROOT, source, sources
 
-BOOK = Path(__file__).parents[2] / "book"
-GLUED = BOOK.parent / "_build" / "jupyter_execute" / "book"
-TRANSLATED = [page.stem.removesuffix("-he") for page in BOOK.glob("*-he.md")]
+GLUED = ROOT / "_build" / "jupyter_execute" / "book"
+TRANSLATED = [page.stem.removesuffix("-he") for page in sources() if page.stem.endswith("-he")]
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 
 
 def read_glued(folder: Path) -> dict[str, dict[str, str]]:
     """By name of a number: what each page of the last build says for it."""
     found: dict[str, dict[str, str]] = {}
-    for path in sorted(folder.glob("*.glue.json")):
+    for path in sorted(folder.rglob("*.glue.json")):
         for name, output in json.loads(path.read_text(encoding="utf-8")).items():
             text = str(output["data"]["text/plain"]).strip("'\"")
             found.setdefault(name, {})[path.name.removesuffix(".glue.json")] = text
@@ -52,6 +52,6 @@ def test_a_translation_has_the_numbers_of_its_page(page: str, site: Path) -> Non
 
 @pytest.mark.parametrize("page", TRANSLATED)
 def test_a_translation_shows_all_of_them(page: str) -> None:
-    sources = [(BOOK / f"{name}.md").read_text(encoding="utf-8") for name in (page, f"{page}-he")]
-    ours, theirs = ({*re.findall(r"\{glue:text\}`([\w-]+)`", source)} for source in sources)
+    texts = [source(name).read_text(encoding="utf-8") for name in (page, f"{page}-he")]
+    ours, theirs = ({*re.findall(r"\{glue:text\}`([\w-]+)`", text)} for text in texts)
     assert ours == theirs

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from helpers.pages import BOOK, sources
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
@@ -13,7 +14,8 @@ spellchecker = pytest.importorskip("spellchecker", reason="pyspellchecker is not
 
 TERMS = Path(__file__).parent / "terms.txt"
 PAGES = [
-    *(page for page in sorted((ROOT / "book").glob("*.md")) if not page.stem.endswith("-he")),
+    *(page for page in sources() if not page.stem.endswith("-he")),
+    BOOK / "_chapter-template.md",
     *sorted(ROOT.glob("*.md")),
 ]
 NO_WORDS = re.compile(r"```.*?```|https?://\S+|`[^`]*`|<[^>]*>|\S+@\S+", re.S)
@@ -23,7 +25,7 @@ WORD = re.compile(r"(?<![\w-])[A-Za-z][a-z]{2,}(?:['’][a-z]+)?(?![\w])")
 
 def words_of(page: Path) -> set[str]:
     text = page.read_text(encoding="utf-8")
-    text = course_prose.prose(text) if page.parent.name == "book" else text
+    text = course_prose.prose(text) if page.is_relative_to(BOOK) else text
     return {word.replace("’", "'").removesuffix("'s").lower() for word in WORD.findall(NO_WORDS.sub(" ", text))}
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from helpers import pages
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
@@ -20,12 +21,11 @@ WORDS = (1200, 2500)
 LONGER = {"roofline": 3500}
 """The chapter that may be longer, because it carries the model that all others use."""
 TABLE_LIST_OR_LABEL = re.compile(r"^(?:\||#|\([\w-]+\)=|:{3,}).*$", re.M)
-SITE = ROOT / "_build" / "html"
-PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.glob("book/*.html"))
+PAGES = pages.built_pages()
 
 
 def source(chapter: str) -> str:
-    return (ROOT / "book" / f"{chapter}.md").read_text(encoding="utf-8")
+    return pages.source(chapter).read_text(encoding="utf-8")
 
 
 def running_words(text: str) -> int:
@@ -63,7 +63,7 @@ def test_a_chapter_has_all_its_parts(chapter: str) -> None:
         assert f"\n## {heading}\n" in text, heading
     assert len(re.findall(r"^:::\{dropdown\} Solution$", text, re.M)) >= 3
     last = text[text.index("\n## You can now do\n") :]
-    assert len(re.findall(r"\(#lab-[\w-]+\)|\(lab-[\w-]+\.md\)", last)) >= 2
+    assert len(re.findall(r"\(#lab-[\w-]+\)|\(\.\./labs/lab-[\w-]+\.md\)", last)) >= 2
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
@@ -80,9 +80,9 @@ def test_a_measurement_names_device_and_versions(chapter: str) -> None:
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_an_interactive_figure_stands_on_one_page(name: str, site: Path) -> None:
-    pages = [page for page in ROOT.glob("book/[!_]*.md") if f"{{interactive}} {name}\n" in page.read_text("utf-8")]
-    assert [page.stem for page in pages] == [name]
-    built = (site / "book" / f"{name}.html").read_text(encoding="utf-8")
+    having = [page for page in pages.sources() if f"{{interactive}} {name}\n" in page.read_text("utf-8")]
+    assert [page.stem for page in having] == [name]
+    built = pages.built(site, name).read_text(encoding="utf-8")
     assert built.count(f'id="interactive-{name}"') == 1
     assert f"interactive/{name}.js" in built
 

@@ -5,9 +5,9 @@ import re
 from pathlib import Path
 
 import pytest
+from helpers.pages import built_pages
 
-SITE = Path(__file__).parents[2] / "_build" / "html"
-PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.glob("book/*.html"))
+PAGES = built_pages()
 PAGE_LIMIT = 300_000
 BLOCKING_LIMIT = 150_000
 """Compressed bytes that a page waits for before it shows anything: less than a second on slow 4G."""

@@ -14,6 +14,7 @@ import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
+from mlsys.course.pages.contents import book_pages
 from mlsys.course.pages.plain_markdown import PlainMarkdown
 from mlsys.course.settings import read_settings
 from mlsys.errors import UserError
@@ -47,13 +48,14 @@ def build_chapters(root: Path) -> list[Path]:
         root: the repository; its book must have been built, because the numbers in the prose come from there.
 
     Raises:
-        UserError: the book has not been built, or a chapter uses markup that a notebook cannot show.
+        UserError: the book has not been built, a chapter uses markup that a notebook cannot show, or two pages have the
+            same name.
     """
     folder = root / "_build" / "chapters"
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    for page in sorted((root / "book").glob("[!_]*.md")):
-        if is_chapter(page):
+    for page in book_pages(root).values():
+        if page.is_file() and is_chapter(page):
             path = folder / f"{page.stem}.ipynb"
             text = nbformat.writes(chapter_notebook(root, page)) + "\n"
             if not path.is_file() or path.read_text(encoding="utf-8") != text:
@@ -113,7 +115,7 @@ def _figure_names(cells: list[NotebookNode]) -> list[str]:
 
 def _numbers(root: Path, page: Path) -> dict[str, str]:
     """Numbers that the page's cells gave to its prose in the last build of the book."""
-    path = root / "_build" / "jupyter_execute" / "book" / f"{page.stem}.glue.json"
+    path = root / "_build" / "jupyter_execute" / page.relative_to(root).with_suffix(".glue.json")
     if not path.is_file():
         if "{glue:text}" in page.read_text(encoding="utf-8"):
             raise UserError(f"{page.name}: its numbers are not computed yet ({path} is missing): run `make book` first")

@@ -1,0 +1,46 @@
+"""Pages lie in the folder of their part, under names that no two share, and each is in the table of contents."""
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("yaml", reason="PyYAML is not installed: mlsys[book] brings it")
+
+from helpers.pages import BOOK, ROOT, sources
+
+from mlsys.course.pages.contents import book_pages
+from mlsys.course.pages.notebooks import build_chapters
+from mlsys.errors import InvalidValue
+
+TOC = """format: jb-book
+root: book/index
+parts:
+  - chapters:
+      - file: book/performance/tiling
+        sections:
+          - file: book/performance/overlap
+  - chapters:
+      - file: {last}
+"""
+
+
+def test_pages_come_in_the_order_of_the_contents_from_all_folders(tmp_path: Path) -> None:
+    (tmp_path / "_toc.yml").write_text(TOC.format(last="book/labs/lab-tiling"))
+    found = {name: page.relative_to(tmp_path).as_posix() for name, page in book_pages(tmp_path).items()}
+    assert list(found) == ["index", "tiling", "overlap", "lab-tiling"]
+    assert found["overlap"] == "book/performance/overlap.md"
+
+
+def test_two_pages_of_one_name_are_refused_by_both_places(tmp_path: Path) -> None:
+    (tmp_path / "_toc.yml").write_text(TOC.format(last="book/labs/tiling"))
+    with pytest.raises(InvalidValue, match=r"book/performance/tiling\.md and book/labs/tiling\.md have the same name"):
+        build_chapters(tmp_path)
+
+
+def test_every_page_is_in_the_table_of_contents_and_no_name_is_taken_twice() -> None:
+    assert sorted(book_pages(ROOT).values(), key=lambda page: page.name) == sources()
+    assert len({page.stem for page in sources()}) == len(sources())
+
+
+def test_only_the_first_page_lies_outside_of_the_folders_of_parts() -> None:
+    assert [page.name for page in sources() if page.parent == BOOK] == ["index.md"]
