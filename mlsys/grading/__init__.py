@@ -5,9 +5,8 @@ are loaded when something that needs them is first called, never on import.
 
 `seal` and `compare` return a `mlsys.grading.predictions.Sealed` and a `mlsys.grading.predictions.Comparison`. The
 tolerances of `assert_close` come from `mlsys.grading.checks.tolerances.relative_tolerance` and the table
-`mlsys.grading.checks.tolerances.RELATIVE`. A kernel's registers and spills are what
-`mlsys.grading.kernels.compiler_report.compiler_report` returns as a
-`mlsys.grading.kernels.compiler_report.CompilerReport`.
+`mlsys.grading.checks.tolerances.RELATIVE`. The registers and spills of a kernel are in the
+`mlsys.grading.compiler_report.CompilerReport` that `mlsys.grading.compiler_report.compiler_report` returns.
 """
 
 from mlsys.grading.checks.assertions import assert_close, assert_equal
