@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from rich.table import Table
 from rich.text import Text
 
-from mlsys.classroom.batch.pool import Judged
+from mlsys.classroom.batch.task import Judged
 from mlsys.classroom.report import first_line
 from mlsys.classroom.store.record import Record
 

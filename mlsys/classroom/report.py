@@ -16,6 +16,7 @@ from mlsys.classroom.intake.collect import Collected
 from mlsys.classroom.intake.layouts import Ignored
 from mlsys.classroom.store.record import MARKED, REFUSED, WAITING, QuestionRecord, Record
 from mlsys.core.files import write_atomically
+from mlsys.course.tree import CourseTree
 
 COLUMNS = ("student", "question", "verdict", "points", "max_points", "waiting", "sandboxed", "message")
 NO_SANDBOX = "graded without the sandbox"
@@ -98,7 +99,7 @@ def by_question(records: Iterable[Record]) -> Table:
     return result
 
 
-def arrivals(collected: Collected) -> Text:
+def arrivals(collected: Collected, tree: CourseTree, lab: str) -> Text:
     """Who handed in late or not at all, and which files and names are nobody's."""
     lines = [f"missing: {safe(student)}: handed in nothing here" for student in collected.missing]
     for student, choices in collected.choices.items():
@@ -106,7 +107,7 @@ def arrivals(collected: Collected) -> Text:
         if late:
             lines.append(f"late: {safe(student)}: {late.days} late day{'s' if late.days > 1 else ''}")
         elif any(choice.attempt and choice.attempt.late and choice.attempt.time is None for choice in choices):
-            path = (collected.histories[student].folder / "attempts.json").resolve()
+            path = tree.attempts(lab, student).resolve()
             lines.append(f"late: {safe(student)}: Canvas marks it LATE; enter its time in {path}")
     for kind in ("unknown", "ignored", "doubtful"):
         lines += _notes(kind, getattr(collected, kind))

@@ -11,11 +11,10 @@ import pytest
 from rich.console import Console
 
 from mlsys.classroom import grade_class as class_grading
-from mlsys.classroom.batch.pool import Judged
+from mlsys.classroom.batch.task import Judged
 from mlsys.classroom.grade_class import Batch, Options, grade_class
 from mlsys.classroom.report import to_csv
-from mlsys.classroom.store.record import Record
-from mlsys.classroom.store.run import Run
+from mlsys.classroom.store.store import FileStore, Store
 from mlsys.classroom.students.roster import parse_roster
 from mlsys.course.lab import Lab
 from mlsys.course.nbgrader import open_gradebook
@@ -148,7 +147,7 @@ def test_plain_nbgrader_command_grades_and_goes_on_after_a_refusal(graded: tuple
     )
     assert "the file is empty" in done.stderr
     assert "Warning:" not in done.stderr
-    record = Record.read(tree.record("adding", "colab"))
+    record = FileStore(tree).record("adding", "colab")
     assert record is not None
     assert [question.verdict for question in record.questions[:3]] == ["passed"] * 3
     assert tree.autograded("adding", "half-done").is_file()
@@ -192,18 +191,18 @@ def test_a_run_that_ends_before_anybody_is_graded_is_over_and_any_other_can_be_r
     (tmp_path / "in").mkdir()
     for student in ("ann", "bob"):
         (tmp_path / "in" / f"{student}.ipynb").write_text("{")
-    entered = []
+    recorded: list[str] = []
 
-    def enter_some(_tree: CourseTree, _lab: Lab, judged: Judged, _state: str) -> None:
-        if len(entered) == before:
+    def record_some(_tree: CourseTree, _store: Store, _lab: Lab, judged: Judged, _state: str) -> None:
+        if len(recorded) == before:
             raise UserError("the disk is full")
-        entered.append(judged.student)
+        recorded.append(judged.student)
 
-    monkeypatch.setattr(class_grading, "enter", enter_some)
+    monkeypatch.setattr(class_grading, "record_result", record_some)
     for _ in range(2):
-        entered.clear()
+        recorded.clear()
         with pytest.raises(UserError, match="the disk is full"):
             grade_class(root, tree, "adding", Options(tmp_path / "in"), QUIET)
-        run = Run.read(tree, "adding")
+        run = FileStore(tree).run("adding")
         assert run is not None
         assert run.finished == (before == 0)

@@ -9,7 +9,6 @@ from collections.abc import Collection
 from concurrent.futures.process import BrokenProcessPool
 from textwrap import indent
 
-from mlsys.classroom.batch.pool import MOST_S
 from mlsys.classroom.intake.canonical import released_lab
 from mlsys.classroom.processes.workers import worker
 from mlsys.classroom.store.record import WAITING, QuestionRecord
@@ -18,6 +17,8 @@ from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError
 from mlsys.grading.draws import SEED_VARIABLE
 
+MAX_JUDGING_S = 1800
+"""Seconds after which the judging of a lab's own answers is given up."""
 _NO_FAULT = ("passed", "slow", *WAITING, "not implemented")
 """Verdicts that stop nobody: a GPU may be slower than full points ask for, a lab may lack an answer of its own."""
 
@@ -63,7 +64,7 @@ def check_own_answers(tree: CourseTree, lab: str, terms: Collection[Terms], *, d
 def _judge(tree: CourseTree, lab: str, device: str, cpu_limit_s: int, under: Terms) -> tuple[QuestionRecord, ...]:
     from mlsys.classroom.batch.submission import judge_questions
 
-    signal.alarm(MOST_S)
+    signal.alarm(MAX_JUDGING_S)
     released = released_lab(tree, lab)
     released.notebook.metadata["mlsys"]["submitted_version"] = released.version
     return judge_questions(tree, lab, released.notebook, device, cpu_limit_s, under)

@@ -11,16 +11,15 @@ from dataclasses import dataclass, field
 from functools import cache
 from html import escape
 from importlib.resources import files
-from typing import Any
 
 import jinja2
 from markupsafe import Markup
 from nbformat import NotebookNode
 
 from mlsys.classroom.gradebook.quote_answers import is_students, written, written_as
-from mlsys.classroom.intake.normalise import ADDED, is_answer
+from mlsys.classroom.intake.normalise import ADDED, grade_id, is_answer
 from mlsys.classroom.processes.limited import limited
-from mlsys.classroom.store.record import QuestionRecord
+from mlsys.classroom.store.record import QuestionRecord, Record
 from mlsys.course.starter import without_hidden_tests
 from mlsys.grading.error_map import ErrorPicture
 
@@ -73,21 +72,26 @@ class Page:
         return sum(question.record.waiting for question in self.questions)
 
 
-def feedback_page(notebook: NotebookNode, about: Mapping[str, Any]) -> str:
-    """The page for an autograded notebook with the gradebook's scores; `about` are nbgrader's resources.
+def feedback_page(
+    notebook: NotebookNode, record: Record, comments: Mapping[str, str], late_penalty: float = 0.0
+) -> str:
+    """Return the page for an autograded notebook.
 
     If it cannot be made in time, it shows the student's texts without markup or colours; if even that fails, verdicts
     and points alone.
+
+    Args:
+        notebook: the autograded notebook.
+        record: how it was graded, with the points that a person gave.
+        comments: what a person wrote beside the answers, by grade_id.
+        late_penalty: points that are taken off.
     """
-    wanted = {name: about.get(name) for name in ("assignment", "student", "late_penalty")}
     for plain in (False, True):
         try:
-            return limited(_page, notebook, wanted, plain, time_s=PAGE_S)
+            return limited(_page, notebook, record, comments, late_penalty, plain, time_s=PAGE_S)
         except Exception as error:  # a score never depends on its page
-            _log.warning("the feedback page of %s is simpler than usual: %s", wanted["student"], type(error).__name__)
-    records = [_record(cell) for cell in notebook.cells if _is_graded(cell)]
-    title, penalty = title_of(notebook, str(wanted["assignment"])), float(wanted["late_penalty"] or 0)
-    return _bare(title, str(wanted["student"]), records, penalty)
+            _log.warning("the feedback page of %s is simpler than usual: %s", record.student, type(error).__name__)
+    return _bare(title_of(notebook, record.lab), record.student, record.questions, late_penalty)
 
 
 def refusal_page(title: str, student: str, reason: str) -> str:
@@ -109,19 +113,31 @@ def title_of(notebook: NotebookNode, name: str) -> str:
     return next(headings, name)
 
 
-def _page(notebook: NotebookNode, about: Mapping[str, Any], plain: bool) -> str:
-    return render(page_of(notebook, about, plain=plain))
+def _page(notebook: NotebookNode, record: Record, comments: Mapping[str, str], late_penalty: float, plain: bool) -> str:
+    return render(page_of(notebook, record, comments, late_penalty, plain=plain))
 
 
-def page_of(notebook: NotebookNode, about: Mapping[str, Any], *, plain: bool = False) -> Page:
-    """What the page says, its texts as HTML, or as plain text if `plain`; called in the helper process only."""
+def page_of(
+    notebook: NotebookNode,
+    record: Record,
+    comments: Mapping[str, str],
+    late_penalty: float = 0.0,
+    *,
+    plain: bool = False,
+) -> Page:
+    """Return what the page says, its texts as HTML, or as plain text if `plain`; called in the helper process only."""
+    questions = {question.grade_id: question for question in record.questions}
     return Page(
-        title=title_of(notebook, about["assignment"]),
-        student=about["student"],
-        questions=[_result(cell, notebook.cells, plain) for cell in notebook.cells if _is_graded(cell)],
-        repairs=notebook.metadata["mlsys"]["repairs"],
-        penalty=float(about.get("late_penalty") or 0),
-        sandboxed=notebook.metadata["mlsys"].get("sandboxed", True),
+        title=title_of(notebook, record.lab),
+        student=record.student,
+        questions=[
+            _result(cell, questions[grade_id(cell)], notebook.cells, comments, plain)
+            for cell in notebook.cells
+            if _is_graded(cell)
+        ],
+        repairs=record.repairs,
+        penalty=late_penalty,
+        sandboxed=record.sandboxed,
         added=[_shown(cell, plain) for cell in notebook.cells if cell.metadata.get("mlsys", {}).get("role") == ADDED],
         plain=plain,
     )
@@ -131,16 +147,11 @@ def _is_graded(cell: NotebookNode) -> bool:
     return bool(cell.metadata.get("nbgrader", {}).get("grade"))
 
 
-def _record(graded: NotebookNode) -> QuestionRecord:
-    about = graded.metadata["mlsys"]
-    record = QuestionRecord(**about["record"])
-    return record.marked(float(graded.metadata["nbgrader"]["score"])) if about.get("marked") else record
-
-
-def _result(graded: NotebookNode, cells: list[NotebookNode], plain: bool) -> QuestionResult:
+def _result(
+    graded: NotebookNode, record: QuestionRecord, cells: list[NotebookNode], comments: Mapping[str, str], plain: bool
+) -> QuestionResult:
     from mlsys.classroom.gradebook import markup
 
-    record = _record(graded)
     question = graded.metadata["mlsys"]["question"]
     members = [cell for cell in cells if cell.metadata.get("mlsys", {}).get("question") == question]
     answers = [cell for cell in members if is_answer(cell)]
@@ -150,7 +161,7 @@ def _result(graded: NotebookNode, cells: list[NotebookNode], plain: bool) -> Que
         picture=ErrorPicture.read(record.picture) if record.picture else None,
         answers=[_shown(cell, plain) for cell in answers],
         tests=code(without_hidden_tests(graded.source)) if graded.cell_type == "code" else "",
-        comment="".join(prose(comment) for cell in answers if (comment := cell.metadata["mlsys"].get("comment"))),
+        comment="".join(prose(comment) for cell in answers if (comment := comments.get(grade_id(cell)))),
     )
 
 

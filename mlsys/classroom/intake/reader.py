@@ -28,13 +28,22 @@ class Refused(Exception):
 
 
 def read_submission(path: Path) -> NotebookNode:
-    """The notebook in `path`, cleaned.
+    """Return the notebook in `path`, cleaned.
 
     Args:
         path: the submitted file.
 
     Raises:
         Refused: the file is missing, too big, empty, damaged, or not a notebook.
+    """
+    return notebook_from(submitted_bytes(path))
+
+
+def submitted_bytes(path: Path) -> bytes:
+    """Return the content of a submitted file.
+
+    Raises:
+        Refused: the file is missing, too big, or no regular file.
     """
     try:
         status = path.lstat()
@@ -46,11 +55,19 @@ def read_submission(path: Path) -> NotebookNode:
                 f"the file is {size}, and the limit is {limit}: clear its outputs, make its pictures smaller, and "
                 "hand it in again"
             )
-        data = path.read_bytes()
+        return path.read_bytes()
     except FileNotFoundError as error:
         raise Refused(f"no file {path.name} was handed in") from error
     except OSError as error:
         raise Refused(f"the file could not be read ({error.strerror})") from error
+
+
+def notebook_from(data: bytes) -> NotebookNode:
+    """Return the notebook in the content of a submitted file, cleaned.
+
+    Raises:
+        Refused: the content is empty, damaged, or not a notebook.
+    """
     notebook = clean(_parse(data))
     written = sum(len(cell.source) for cell in notebook.cells)
     if written > MAX_SOURCE:

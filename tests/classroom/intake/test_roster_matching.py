@@ -13,6 +13,7 @@ from mlsys.classroom.intake import archive as handed_zip
 from mlsys.classroom.intake.files import HandedFile
 from mlsys.classroom.intake.layouts import place
 from mlsys.classroom.intake.reader import Refused
+from mlsys.classroom.store.store import FileStore
 from mlsys.classroom.students.roster import Roster, parse_roster
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError
@@ -426,7 +427,9 @@ def test_a_link_in_the_tree_is_not_taken_for_an_earlier_attempt(tree: CourseTree
     (tree.root / "submitted").mkdir(parents=True)
     (tree.root / "submitted" / "ann").symlink_to(secret)
     history = take(folder(tmp_path / "in", {"ann.ipynb": (notebook("new"), DUE)}), tree).histories["ann"]
-    assert [history.file(attempt).read_bytes() for attempt in history.attempts] == [notebook("new")]
+    assert [FileStore(tree).content("tiling", "ann", attempt.digest) for attempt in history.attempts] == [
+        notebook("new")
+    ]
 
 
 def test_damaged_zips_give_a_sentence_and_never_a_traceback(tmp_path: Path) -> None:
