@@ -35,6 +35,11 @@ from mlsys.course.sample_class import hand_in
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UnknownName, UserError
 
+PACKAGE_CHANGED = (
+    "The part of the package that decides verdicts has changed since the last run, so everybody is judged again, with "
+    "the same inputs as before."
+)
+
 
 @dataclass(frozen=True)
 class Options:
@@ -209,6 +214,11 @@ class _Grading:
             for digest in self.collected.digests(student)
         }
 
+    def _judges_again(self) -> bool:
+        """Return whether a submission is judged again that was graded and is the same as before."""
+        before = ((student, self.plan.old[student]) for student in self.plan.states)
+        return any(old and old.state and old.submission in self.collected.digests(student) for student, old in before)
+
     @contextmanager
     def _run(self) -> Iterator[list[str]]:
         """Begin a run or go on with one; yield the list of students that this call records.
@@ -218,7 +228,15 @@ class _Grading:
         name = self.plan.lab.name
         last = self.store.run(name)
         begins = last is None or last.finished
-        run = begin_run(self.store, name, sandboxed=self.plan.sandboxed, arguments=self.options.arguments)
+        if last and last.package != self.plan.package and self._judges_again():
+            self.console.print(PACKAGE_CHANGED)
+        run = begin_run(
+            self.store,
+            name,
+            sandboxed=self.plan.sandboxed,
+            arguments=self.options.arguments,
+            package=self.plan.package,
+        )
         recorded: list[str] = []
         try:
             yield recorded

@@ -1,6 +1,6 @@
 """The plan of a grading run: which submissions are open, what judges them, and whether their code can be shut in."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,12 +10,17 @@ from mlsys.classroom.intake.canonical import released_lab
 from mlsys.classroom.intake.collect import Collected
 from mlsys.classroom.store.record import Record
 from mlsys.classroom.store.store import Store
-from mlsys.course.digest import digest, package_digest
+from mlsys.core.cells import plain_python
+from mlsys.core.package import imported_modules, modules
+from mlsys.course.digest import digest, modules_digest
 from mlsys.course.lab import Lab
 from mlsys.course.tree import CourseTree
 from mlsys.judge.sandbox.check import check_sandbox
 from mlsys.judge.sandbox.protocol.places import SandboxError
 from mlsys.judge.site import site
+
+DECIDING = ("mlsys.judge", "mlsys.grading", "mlsys.classroom.batch", "mlsys.classroom.intake")
+"""Packages that decide verdicts; where one changes, or what it imports, submissions are judged again."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,7 @@ class Plan:
         device: "cpu", "gpu" or "auto", as the course is configured.
         kind: "cpu" or "gpu", on the machine that judges; empty where nothing is to be judged.
         sandboxed: whether student code runs in the sandbox.
+        package: digest of what in the package decides verdicts.
         attempt_state: the state that all attempts share: package, tests, device, sandbox.
     """
 
@@ -38,6 +44,7 @@ class Plan:
     device: str
     kind: str
     sandboxed: bool
+    package: str
     attempt_state: str
 
 
@@ -66,7 +73,8 @@ def make_plan(
         SandboxError: student code cannot be shut in on this machine, and `unsafe_no_sandbox` is not set; or the sandbox
             would show the tree or something private.
     """
-    course = digest(package_digest(), store.secret(), *(path.read_bytes() for path in tree.versions(name)))
+    package = _package_digest([released_lab(tree, name, path.stem) for path in tree.versions(name)])
+    course = digest(package, store.secret(), *(path.read_bytes() for path in tree.versions(name)))
     states = {student: _state(course, collected, student) for student in students}
     old = {student: store.record(name, student) for student in students}
     device = configured_device(tree)
@@ -93,7 +101,15 @@ def make_plan(
     open_ones = [student for student in doubtful if sandboxed or not is_done(student)]
     open_states = {student: states[student] for student in open_ones}
     attempt_state = digest(course, kind if to_judge else "", str(sandboxed))
-    return Plan(released_lab(tree, name), open_states, old, device, kind, sandboxed, attempt_state)
+    return Plan(released_lab(tree, name), open_states, old, device, kind, sandboxed, package, attempt_state)
+
+
+def _package_digest(versions: Iterable[Lab]) -> str:
+    """Return the digest of what decides verdicts: the packages that do, what a lab imports, and what these import."""
+    deciding = [name for name in modules() if any(f"{name}.".startswith(f"{package}.") for package in DECIDING)]
+    sources = {plain_python(cell.source) for lab in versions for cell in lab.cells if cell.kind == "code"}
+    imported = {name for source in sources for name in imported_modules(source)}
+    return modules_digest(sorted({*deciding, *imported}))
 
 
 def _state(course: str, collected: Collected, student: str) -> str:

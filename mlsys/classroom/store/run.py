@@ -25,6 +25,7 @@ class Run:
         sandboxed: whether student code runs in the sandbox.
         arguments: the words of the command line that chose submissions and roster, for `--resume`.
         finished: whether everything that was open is graded.
+        package: digest of what in the package decided verdicts; empty in runs of before it was kept.
     """
 
     secret: str
@@ -32,6 +33,7 @@ class Run:
     sandboxed: bool = True
     arguments: Mapping[str, str] = field(default_factory=dict)
     finished: bool = False
+    package: str = ""
 
     @classmethod
     def new(cls, *, finished: bool = False) -> "Run":

@@ -7,12 +7,12 @@ from mlsys.classroom.store.run import Run, Terms, seed
 from mlsys.classroom.store.store import Store
 
 
-def begin_run(store: Store, lab: str, *, sandboxed: bool, arguments: Mapping[str, str]) -> Run:
+def begin_run(store: Store, lab: str, *, sandboxed: bool, arguments: Mapping[str, str], package: str = "") -> Run:
     """Begin a run, or go on with the interrupted one, with its secret."""
     last = store.run(lab)
     if last is None or last.finished:
         last = Run.new()
-    run = replace(last, sandboxed=sandboxed, arguments=dict(arguments), finished=False)
+    run = replace(last, sandboxed=sandboxed, arguments=dict(arguments), finished=False, package=package)
     store.save_run(lab, run)
     return run
 
