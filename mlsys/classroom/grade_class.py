@@ -14,7 +14,7 @@ from rich.console import Console
 
 from mlsys.classroom.batch.choose_attempt import Judging
 from mlsys.classroom.batch.pool import time_limit_s
-from mlsys.classroom.batch.reference_solution import LabFault, check_own_answers
+from mlsys.classroom.batch.reference_solution import LabFault, check_reference_solution
 from mlsys.classroom.gradebook.nbgrader import configured_cpu_limit_s, marked_records
 from mlsys.classroom.gradebook.record_results import disk_faults, record_result
 from mlsys.classroom.intake.collect import Collected, collect
@@ -178,7 +178,9 @@ class _Grading:
         with self._run() as recorded:
             under = self._terms()
             with self.console.status(f"Judging the own answers of {lab.name} first"):
-                check_own_answers(self.tree, lab.name, set(under.values()), device=plan.device, cpu_limit_s=cpu_limit_s)
+                check_reference_solution(
+                    self.tree, lab.name, set(under.values()), device=plan.device, cpu_limit_s=cpu_limit_s
+                )
             attempts = sum(len(self.collected.digests(student)) or 1 for student in plan.states)
             with tracked(f"Grading {lab.name}", attempts, self.console) as advance:
                 judging = Judging(

@@ -118,7 +118,7 @@ def _state(course: str, collected: Collected, student: str) -> str:
 
 
 def _sandbox_holds(unsafe_no_sandbox: bool, private: Sequence[Path]) -> bool:
-    """Whether student code can be shut in on this machine.
+    """Return whether student code can be shut in on this machine.
 
     Raises:
         SandboxError: it cannot, and nobody has said to go on without; or it could see what is private.

@@ -1,7 +1,8 @@
-"""A lab's own answers, judged before anybody's, with the inputs that the class will meet.
+"""The reference solution of a lab, judged before any submission, with the inputs that the class will meet.
 
-What they do not pass would cost the whole class points through no fault of its own: a mistake in a hidden test, a
-machine on which kernels do not run, or inputs so unlucky that no right kernel comes near enough to the reference.
+Tests that the lab's own answers do not pass would cost the whole class points through no fault of its own: a mistake in
+a hidden test, a machine on which kernels do not run, or inputs so unlucky that no right kernel comes near enough to the
+reference.
 """
 
 import signal
@@ -27,7 +28,9 @@ class LabFault(UserError):
     """A lab whose own answers do not pass its tests here."""
 
 
-def check_own_answers(tree: CourseTree, lab: str, terms: Collection[Terms], *, device: str, cpu_limit_s: int) -> None:
+def check_reference_solution(
+    tree: CourseTree, lab: str, terms: Collection[Terms], *, device: str, cpu_limit_s: int
+) -> None:
     """Judge the answers of the lab as it is released now.
 
     Args:

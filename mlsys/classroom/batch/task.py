@@ -70,7 +70,7 @@ class Judged:
 
     @property
     def lost(self) -> tuple[str, ...]:
-        """Names of the questions whose process was killed from outside or lost with its slot."""
+        """Names of the questions whose process was killed from outside or lost with its sandbox."""
         return tuple(question.question for question in self.questions if question.lost)
 
     @property

@@ -1,4 +1,4 @@
-"""The page that a student gets back: verdicts, points, what they mean, what was mended; no hidden test.
+"""The page that a student gets back: verdicts, points, what they mean, what was repaired; no hidden test.
 
 The page stands on its own: it loads nothing from anywhere, and everything of the student's is escaped or cleaned. It is
 made in the helper process, and decides nothing: a text that cannot be set, or not in time, is shown as it stands.
@@ -25,8 +25,8 @@ from mlsys.grading.error_map import ErrorPicture
 
 _log = logging.getLogger(__name__)
 
-PAGE_S = 5.0
-"""Seconds that one page may take, all of its parts together; it takes a tenth of one."""
+MAX_PAGE_S = 5.0
+"""Longest time to make one page, all of its parts together, in seconds; it takes a tenth of one."""
 
 _CODE_SPAN = re.compile(r"`([^`\n]+)`")
 
@@ -88,23 +88,23 @@ def feedback_page(
     """
     for plain in (False, True):
         try:
-            return limited(_page, notebook, record, comments, late_penalty, plain, time_s=PAGE_S)
+            return limited(_page, notebook, record, comments, late_penalty, plain, time_s=MAX_PAGE_S)
         except Exception as error:  # a score never depends on its page
             _log.warning("the feedback page of %s is simpler than usual: %s", record.student, type(error).__name__)
     return _bare(title_of(notebook, record.lab), record.student, record.questions, late_penalty)
 
 
 def refusal_page(title: str, student: str, reason: str) -> str:
-    """The page of a submission that was not graded."""
+    """Return the page of a submission that was not graded."""
     try:
-        return limited(render, Page(title, student, refused=reason), time_s=PAGE_S)
+        return limited(render, Page(title, student, refused=reason), time_s=MAX_PAGE_S)
     except Exception as error:
         _log.warning("the feedback page of %s is simpler than usual: %s", student, type(error).__name__)
         return _bare(title, student, (), refused=reason)
 
 
 def title_of(notebook: NotebookNode, name: str) -> str:
-    """The lab's title: the first heading of the course's own cells, or else the lab's name."""
+    """Return the lab's title: the first heading of the course's own cells, or else the lab's name."""
     headings = (
         cell.source.splitlines()[0].removeprefix("# ")
         for cell in notebook.cells
@@ -166,7 +166,7 @@ def _result(
 
 
 def _shown(cell: NotebookNode, plain: bool) -> str:
-    """HTML of a cell of the student's."""
+    """Return a cell of the student's as HTML."""
     from mlsys.classroom.gradebook import markup
 
     text, kind = written(cell), "raw" if plain else written_as(cell)
@@ -176,7 +176,7 @@ def _shown(cell: NotebookNode, plain: bool) -> str:
 
 
 def _bare(title: str, student: str, records: Sequence[QuestionRecord], penalty: float = 0.0, refused: str = "") -> str:
-    """A page that nothing can keep from being written: verdicts and points, without any text that a student wrote."""
+    """Return a page that can always be written: verdicts and points, without any text that a student wrote."""
     points = max(0.0, sum(record.points for record in records) - penalty)
     lines = (
         [f"Not graded: {refused}."] if refused else [f"{points:g} of {sum(r.max_points for r in records):g} points."]
@@ -191,7 +191,7 @@ def _bare(title: str, student: str, records: Sequence[QuestionRecord], penalty: 
 
 
 def render(page: Page) -> str:
-    """The page as HTML."""
+    """Return the page as HTML."""
     template, style = _template_and_style()
     return template.render(page=page, style=style) + "\n"
 
@@ -209,12 +209,12 @@ def _template_and_style() -> tuple[jinja2.Template, str]:
 
 
 def _code_spans(text: str) -> Markup:
-    """Plain text as HTML, with code where it stands between backticks; everything is escaped, whoever wrote it."""
+    """Return plain text as HTML, with code where it stands between backticks; everything is escaped."""
     return Markup(_CODE_SPAN.sub(r"<code>\1</code>", escape(text)))
 
 
 def _heading(record: QuestionRecord) -> Markup:
-    """The letter and title of a question, as in "a. Count the bytes"; other names only repeat the title."""
+    """Return the letter and title of a question, as in "a. Count the bytes"; other names only repeat the title."""
     if not record.title:
         return _code_spans(record.question)
     letter = record.question.partition("-")[0]

@@ -13,12 +13,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from mlsys.classroom.intake.archive import check_total, open_source
-from mlsys.classroom.intake.files import NOTHING, SUBMITTED, HandedFile, read_file, utc_time
-from mlsys.classroom.intake.layouts import STAMP, Handed, Ignored
+from mlsys.classroom.intake.files import NOTHING, SUBMITTED, SubmittedFile, read_file, utc_time
+from mlsys.classroom.intake.layouts import STAMP, Ignored, Upload
 from mlsys.classroom.intake.notebook_choice import notebook_of
 from mlsys.classroom.intake.reader import Refused
 from mlsys.classroom.intake.reading import check_notebook
-from mlsys.classroom.intake.roster_matching import Owners, by_student
+from mlsys.classroom.intake.roster_matching import Matched, by_student
 from mlsys.classroom.store.store import FileStore, Store
 from mlsys.classroom.students.attempt_policy import POLICIES, Choice, candidates, late_days_left
 from mlsys.classroom.students.deadlines import BadTime, plausible
@@ -53,12 +53,12 @@ class Collected:
 
     @property
     def students(self) -> list[str]:
-        """Who handed in, in alphabetical order."""
+        """Return who handed in, in alphabetical order."""
         return sorted(self.choices)
 
     @property
     def refused(self) -> dict[str, str]:
-        """Whose submission cannot be graded, and why."""
+        """Return whose submission cannot be graded, and why."""
         return {student: choices[0].reason for student, choices in self.choices.items() if choices[0].reason}
 
     def digests(self, student: str) -> tuple[str, ...]:
@@ -137,8 +137,8 @@ def collect(
     )
 
 
-def _is_of(lab: str, file: HandedFile) -> bool:
-    """Whether a file of `submitted/` is one of the lab's, or a student's folder that cannot be looked through."""
+def _is_of(lab: str, file: SubmittedFile) -> bool:
+    """Return whether a file of `submitted/` is one of the lab's, or a student's folder that cannot be read."""
     second = file.name.split("/")[1:2]
     return second == [lab] or (second == [""] and file.refused != NOTHING)
 
@@ -167,12 +167,12 @@ def put(tree: CourseTree, store: Store, lab: str, student: str, choice: Choice) 
 
 
 def _was_put_there(attempt: Attempt, history: History) -> bool:
-    """Whether what lies in the tree is what `put` left: an attempt that is known, or nothing."""
+    """Return whether what lies in the tree is what `put` left: an attempt that is known, or nothing."""
     nothing = attempt.name.endswith("/")
     return bool(history.attempts) if nothing else attempt.digest in {one.digest for one in history.attempts}
 
 
-def _check_policy(policy: str, handed: Owners, roster: Roster | None, lab: str) -> None:
+def _check_policy(policy: str, handed: Matched, roster: Roster | None, lab: str) -> None:
     origins = {item.origin for items in handed.students.values() for item in items}
     if policy == "on-time" and not (roster and lab in roster.labs) and origins - {"canvas"}:
         raise UserError(
@@ -216,7 +216,7 @@ class _Intake:
             return history
         return self.with_attempt(history, self._checked(replace(earlier, digest=digest(data)), data))
 
-    def attempts(self, items: list[Handed], history: History, now: datetime) -> list[tuple[Attempt, str]]:
+    def attempts(self, items: list[Upload], history: History, now: datetime) -> list[tuple[Attempt, str]]:
         """Return the attempts in the student's files, each with the doubt about its time."""
         try:
             chosen = notebook_of(items, self.lab)

@@ -16,11 +16,13 @@ from mlsys.classroom.intake.pictures import Pictures
 from mlsys.course.notebook import new_cell
 
 MAX_BYTES = 20_000_000
+"""Largest submitted file, in bytes."""
 MAX_CELLS = 1000
+"""Most cells of a notebook."""
 MAX_SOURCE = 500_000
-"""Characters of all cells without their outputs; a lab with its prose and answers has about 60,000."""
+"""Most characters of all cells without outputs; a lab with its prose and answers has about 60,000."""
 MAX_DEPTH = 40
-"""A notebook with outputs of the usual kinds nests about ten deep."""
+"""Deepest nesting of the JSON; a notebook with outputs of the usual kinds nests about ten deep."""
 
 
 class Refused(Exception):
@@ -118,7 +120,7 @@ def _deeper_than(content: object, limit: int) -> bool:
 
 
 def clean(content: dict[str, Any]) -> NotebookNode:
-    """A valid notebook with the known parts of `content`; whatever has the wrong type is left out."""
+    """Return a valid notebook with the known parts of `content`; whatever has the wrong type is left out."""
     notebook: NotebookNode = nbformat.v4.new_notebook()
     about = _mapping(_mapping(content.get("metadata")).get("mlsys"))
     notebook.metadata["mlsys"] = {key: _text(about.get(key)) for key in ("lab", "version") if key in about}

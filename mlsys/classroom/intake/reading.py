@@ -15,7 +15,7 @@ from mlsys.course.tree import CourseTree
 
 imported_first(__name__)
 
-READ_S = 30.0
+MAX_READ_S = 30.0
 """Seconds until a submission must have been read and made canonical; the worst of the largest size takes 10."""
 MAX_KEPT_BYTES = 200_000_000
 """Most bytes of submissions whose canonical notebooks are kept until they are judged; others are read again."""
@@ -125,7 +125,7 @@ def _canonical(tree: CourseTree, lab: str, submitted: NotebookNode, submission: 
 
 def _refused_beyond(work: Callable[..., _T], *arguments: object) -> _T:
     try:
-        return limited(work, *arguments, time_s=READ_S)
+        return limited(work, *arguments, time_s=MAX_READ_S)
     except LimitExceeded as reason:
         raise Refused(
             f"the notebook could not be read ({reason}): clear its outputs, remove pasted data from its cells, and "

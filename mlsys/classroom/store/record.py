@@ -72,7 +72,7 @@ class Record:
     """The grading of one submission.
 
     `submission` is the digest of the file that was graded, and `state` tells whether it has to be graded again. `run`
-    is the secret of the run whose draws it met, and `seed` follows from it.
+    is the secret of the run whose random inputs it met, and `seed` follows from it.
     """
 
     student: str

@@ -25,7 +25,7 @@ class Choice:
 def candidates(
     attempts: Sequence[Attempt], policy: str, due: datetime | None = None, late_days: int = 0
 ) -> list[Choice]:
-    """What has to be graded under a policy: one attempt, or every readable one for "best".
+    """Return what has to be graded under a policy: one attempt, or every readable one for "best".
 
     Args:
         attempts: oldest first.
@@ -59,7 +59,7 @@ def candidates(
 
 
 def best(choices: Sequence[Choice], points: Mapping[str, float]) -> Choice:
-    """The choice with the most points by digest, the newest of equal ones.
+    """Return the choice with the most points by digest, the newest of equal ones.
 
     Raises:
         UserError: one of several was not graded.
@@ -79,7 +79,7 @@ def _choice(attempt: Attempt, due: datetime | None) -> Choice:
 
 
 def _on_time(attempt: Attempt, due: datetime | None, late_days: int) -> bool | None:
-    """Whether an attempt is on time; None if nothing says so."""
+    """Return whether an attempt is on time; None if nothing says so."""
     if due is not None and attempt.time is not None:
         return attempt.time <= days_after(due, late_days)
     if attempt.late is not None and not (attempt.late and late_days):

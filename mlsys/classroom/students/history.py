@@ -46,7 +46,7 @@ class History:
         return replace(self, attempts=tuple(_in_order([*self.attempts, attempt])))
 
     def knows(self, attempt: Attempt) -> bool:
-        """Whether this is one of the attempts, met again: the newest's content, or the same upload."""
+        """Return whether this is one of the attempts, met again: the newest's content, or the same upload."""
         if self.attempts and _content(self.attempts[-1]) == _content(attempt):
             return True
         return any(
@@ -64,7 +64,7 @@ def _content(attempt: Attempt) -> str:
 
 
 def _in_order(attempts: Sequence[Attempt]) -> list[Attempt]:
-    """By time if all have one, by the LMS's number if all have one; else as they came in."""
+    """Sort by time if all have one, by the LMS's number if all have one; else as they came in."""
     times = [attempt.time for attempt in attempts]
     numbers = [attempt.number for attempt in attempts]
     order = list(range(len(attempts)))

@@ -15,7 +15,7 @@ from mlsys.classroom.intake import archive as handed_zip
 from mlsys.classroom.intake import files as handed_files
 from mlsys.classroom.intake.archive import BadArchive
 from mlsys.classroom.intake.collect import collect
-from mlsys.classroom.intake.files import HandedFile, safe_name
+from mlsys.classroom.intake.files import SubmittedFile, safe_name
 from mlsys.classroom.intake.layouts import place
 from mlsys.classroom.intake.reader import MAX_BYTES, Refused
 from mlsys.classroom.store.store import FileStore
@@ -534,12 +534,12 @@ def test_debris_of_file_managers_is_no_submission(tree: CourseTree, tmp_path: Pa
     ],
 )
 def test_names_of_canvas_are_taken_apart(name: str, key: str, title: str, late: bool) -> None:
-    (handed,), ignored = place([HandedFile(name)], "tiling")
+    (handed,), ignored = place([SubmittedFile(name)], "tiling")
     assert (handed.origin, handed.key, handed.title, handed.late, ignored) == ("canvas", key, title, late, [])
 
 
 @given(st.lists(st.text(max_size=20), max_size=6))
 def test_no_name_leads_to_a_place_outside(names: list[str]) -> None:
-    handed, ignored = place([HandedFile(name) for name in names], "tiling")
+    handed, ignored = place([SubmittedFile(name) for name in names], "tiling")
     assert all(safe_name(item.file.name) for item in handed)
     assert len(handed) + len(ignored) <= len(names)

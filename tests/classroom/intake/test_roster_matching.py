@@ -10,7 +10,7 @@ import pytest
 from helpers.handing_in import DUE, ROSTER, folder, notebook, submitted, take, zipped
 
 from mlsys.classroom.intake import archive as handed_zip
-from mlsys.classroom.intake.files import HandedFile
+from mlsys.classroom.intake.files import SubmittedFile
 from mlsys.classroom.intake.layouts import place
 from mlsys.classroom.intake.reader import Refused
 from mlsys.classroom.store.store import FileStore
@@ -246,7 +246,7 @@ def test_a_display_name_neither_takes_off_a_mark_nor_hands_in_for_another(
     ],
 )
 def test_honest_names_of_canvas_are_read(tree: CourseTree, tmp_path: Path, name: str, title: str, late: bool) -> None:
-    (handed,), ignored = place([HandedFile(name)], "tiling", EVE.students.values())
+    (handed,), ignored = place([SubmittedFile(name)], "tiling", EVE.students.values())
     assert (handed.title, handed.late, handed.number, ignored) == (title, late, 900, [])
     assert take(zipped(tmp_path / "in.zip", {name: notebook()}), tree, EVE).students == ["eve"]
 
