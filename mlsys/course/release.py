@@ -77,7 +77,7 @@ def _generate_assignment(tree: CourseTree, name: str) -> None:
     except NbgraderFailed as error:
         if "Cannot add or remove cells" in error.log:
             raise UserError(
-                f"{name}: its questions changed, and {tree.root / 'gradebook.db'} holds submissions to the old ones. "
+                f"{name}: its questions changed, and {tree.gradebook} holds submissions to the old ones. "
                 "Keep the grade_ids, or move the gradebook away (it holds all marks) and release again"
             ) from error
         raise UserError(f"{name}: nbgrader could not release it. {error}") from error

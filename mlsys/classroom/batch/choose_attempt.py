@@ -11,7 +11,7 @@ from mlsys.classroom.batch.pool import judge_all
 from mlsys.classroom.batch.task import Judged, Task
 from mlsys.classroom.intake.collect import Collected, put
 from mlsys.classroom.intake.reader import Refused
-from mlsys.classroom.intake.reading import LabReader
+from mlsys.classroom.intake.reading import LabReader, ReadingFailed
 from mlsys.classroom.store.run import Terms
 from mlsys.classroom.store.store import Store
 from mlsys.classroom.students.attempt_policy import Choice, best
@@ -87,7 +87,7 @@ class Judging:
         try:
             notebook = self.reader.canonical(self.store.content(self.lab.name, student, digest))
         except Refused as reason:
-            return Judged(student, digest, refused=str(reason))
+            return Judged(student, digest, refused=str(reason), failed=isinstance(reason, ReadingFailed))
         return Task(
             student=student,
             lab=self.lab.name,
@@ -113,6 +113,7 @@ class Judging:
         chosen = best(choices, {digest: one.points for digest, one in judged.items()})
         assert chosen.attempt is not None
         counting = judged[chosen.attempt.digest]
+        failed = any(one.failed for one in judged.values())
         if len(choices) > 1:
             put(self.tree, self.store, self.lab.name, student, chosen)
         if counting.notebook is None and not counting.refused:
@@ -121,4 +122,5 @@ class Judging:
                 counting = replace(counting, notebook=self.reader.canonical(content))
             except Refused as reason:
                 counting = replace(counting, refused=str(reason))
-        return replace(counting, failed=any(one.failed for one in judged.values()))
+                failed = failed or isinstance(reason, ReadingFailed)
+        return replace(counting, failed=failed)

@@ -12,6 +12,7 @@ from mlsys.classroom.intake.reader import Refused, notebook_from, read_submissio
 from mlsys.classroom.processes.limited import LimitExceeded, imported_first, limited
 from mlsys.course.digest import digest
 from mlsys.course.tree import CourseTree
+from mlsys.errors import UserError
 
 imported_first(__name__)
 
@@ -23,13 +24,25 @@ MAX_KEPT_BYTES = 200_000_000
 _T = TypeVar("_T")
 
 
+class ReadingFailed(Refused):
+    """A submission that may be gradable although this run cannot make it canonical; the next run tries again."""
+
+
 @dataclass(frozen=True)
 class Canonical:
-    """A submission made canonical, or the reason why it cannot be; `unreadable` holds for whichever lab it is of."""
+    """A submission made canonical, or the reason why it cannot be.
+
+    Attributes:
+        notebook: the canonical notebook.
+        refused: why there is none.
+        unreadable: whether the file is no notebook at all, of whichever lab.
+        failed: whether the fault may be ours: a limit was met, or an error that nobody foresaw.
+    """
 
     notebook: NotebookNode | None = None
     refused: str = ""
     unreadable: bool = False
+    failed: bool = False
 
 
 class LabReader:
@@ -48,6 +61,8 @@ class LabReader:
             Refused: `data` is no notebook, or takes too much time or memory to read.
         """
         found = self._read(data)
+        if found.failed:
+            check_notebook(data)  # is the fault in reading it, or in what comes after?
         if self._kept_bytes + len(data) <= MAX_KEPT_BYTES:
             self._kept_bytes += len(data)
             self._kept[digest(data)] = found
@@ -58,18 +73,24 @@ class LabReader:
         """Return the canonical notebook of a submission, with repairs and the digest of its file in its metadata.
 
         Raises:
-            Refused: `data` is no notebook of the lab, or takes too much time or memory to read.
+            Refused: `data` is no notebook of the lab.
+            ReadingFailed: it takes too much time or memory to read, or meets an error that nobody foresaw.
         """
         found = self._kept.pop(digest(data), None) or self._read(data)
         if found.notebook is None:
-            raise Refused(found.refused)
+            raise (ReadingFailed if found.failed else Refused)(found.refused)
         return found.notebook
 
     def _read(self, data: bytes) -> Canonical:
         try:
             return _refused_beyond(_read, self._tree, self._lab, data)
         except Refused as reason:
-            return Canonical(refused=str(reason), unreadable=True)
+            return Canonical(refused=str(reason), failed=True)
+        except UserError:
+            raise  # the helper process does not start
+        except Exception as error:  # no submission ends the run
+            text = f"it could not be made canonical ({type(error).__name__}: {error}); look at it by hand"
+            return Canonical(refused=text, failed=True)
 
 
 def check_notebook(data: bytes) -> None:

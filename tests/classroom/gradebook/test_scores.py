@@ -15,6 +15,7 @@ from rich.console import Console
 from mlsys.classroom.grade_class import Options, grade_class
 from mlsys.classroom.gradebook.scores import write_results
 from mlsys.classroom.intake.reading import LabReader
+from mlsys.classroom.store.store import FileStore
 from mlsys.course.nbgrader import open_gradebook
 from mlsys.course.release import release
 from mlsys.course.sample_class import hand_in
@@ -121,3 +122,21 @@ def test_notebook_record_and_page_are_the_same(both: tuple[CourseTree, CourseTre
     tree, plain, students = both
     for student in students:
         assert of(tree, student) == of(plain, student), student
+
+
+def test_a_file_that_changes_while_it_is_judged_changes_no_result(
+    both: tuple[CourseTree, CourseTree, list[str]],
+) -> None:
+    tree, _, students = both
+    student = students[0]
+    path, graded = tree.submitted("adding", student), FileStore(tree).record("adding", student)
+    assert graded is not None
+    before = notebook(tree, student), rows(tree, SCORES, [student]), tree.feedback("adding", student).read_text()
+    data, taken = path.read_bytes(), canonical(tree, student)
+    path.write_bytes(b"{")
+    try:
+        write_results(tree, graded, taken)
+    finally:
+        path.write_bytes(data)
+    after = notebook(tree, student), rows(tree, SCORES, [student]), tree.feedback("adding", student).read_text()
+    assert after == before
