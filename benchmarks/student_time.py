@@ -22,7 +22,9 @@ from timed_student import Stopwatch, timed_launch, watch
 
 from mlsys.classroom.batch import submission as questions
 from mlsys.classroom.intake.canonical import canonical_notebook, released_lab, submission_of
-from mlsys.classroom.store import run as runs
+from mlsys.classroom.store.run import seed
+from mlsys.classroom.store.store import FileStore
+from mlsys.classroom.store.terms import terms
 from mlsys.core.cells import plain_python, run_cell
 from mlsys.course.lab import Lab
 from mlsys.course.notebook import read_notebook
@@ -64,8 +66,8 @@ def _judge_timed(tree: CourseTree, lab: str, students: list[str], index: int) ->
     session.Session._ask = ask
     for student in students:
         notebook = canonical_notebook(tree, lab, read_notebook(tree.submitted(lab, student)))
-        terms = runs.terms(tree, lab, student, "")
-        for record in questions.judge_questions(tree, lab, notebook, "cpu", LIMIT_S, terms):
+        under = terms(FileStore(tree), lab, student, "")
+        for record in questions.judge_questions(tree, lab, notebook, "cpu", LIMIT_S, under):
             assert record.verdict == "passed" or record.question not in CPU_TESTS, record
     return spent["s"]
 
@@ -131,7 +133,7 @@ def _overhead(tree: CourseTree, name: str, students: list[str]) -> dict[str, lis
     found: dict[str, list[float]] = {question: [] for question in CPU_TESTS}
     with _without_guards():
         Warm.of(tree, name, students[0]).run_all()
-    os.environ[SEED_VARIABLE] = str(runs.seed(tree, name, "benchmark"))  # the same draws as in the judge
+    os.environ[SEED_VARIABLE] = str(seed(tree.secret(), name, "benchmark"))  # the same draws as in the judge
     for student in students:
         with _without_guards():
             alone_s = Warm.of(tree, name, student).run_all()
@@ -140,7 +142,9 @@ def _overhead(tree: CourseTree, name: str, students: list[str]) -> dict[str, lis
         for question in lab.questions:
             if question.name in found:
                 started = time.perf_counter()
-                verdict = runner.grade_question(submission, question, "cpu", seed=runs.seed(tree, name, "benchmark"))
+                verdict = runner.grade_question(
+                    submission, question, "cpu", seed=seed(tree.secret(), name, "benchmark")
+                )
                 assert verdict.name == "passed", verdict
                 found[question.name].append(time.perf_counter() - started - alone_s[question.name])
     return found

@@ -18,7 +18,8 @@ from playwright.sync_api import sync_playwright
 from rich.console import Console
 
 from mlsys.classroom.report import table
-from mlsys.classroom.store.record import Record
+from mlsys.classroom.store.store import FileStore
+from mlsys.course.tree import COURSE, CourseTree
 
 ROOT = Path(__file__).parents[1]
 PICTURES = {
@@ -54,7 +55,7 @@ def served(folder: Path) -> Iterator[str]:
 
 def write_verdicts() -> None:
     """Write the table that `mlsys grade` prints as a page."""
-    records = [Record.read(path) for path in sorted((ROOT / "_build/course/records/tiling").glob("*.json"))]
+    records = FileStore(CourseTree(ROOT / COURSE)).records("tiling").values()
     console = Console(record=True, width=140, file=io.StringIO())
     console.print(table("Tiling: verdicts and points", [record for record in records if record]))
     page = ROOT / "_build" / "screenshots" / "verdicts.html"

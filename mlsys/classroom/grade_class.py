@@ -7,29 +7,38 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rich.console import Console
 
 from mlsys.classroom.batch.choose_attempt import Judging
-from mlsys.classroom.batch.reference_solution import LabFault, check_own_answers
-from mlsys.classroom.gradebook.nbgrader import configured_cpu_limit_s, marks
-from mlsys.classroom.gradebook.record_results import disk_faults, enter
+from mlsys.classroom.batch.pool import time_limit_s
+from mlsys.classroom.batch.reference_solution import LabFault, check_reference_solution
+from mlsys.classroom.gradebook.nbgrader import configured_cpu_limit_s, marked_records
+from mlsys.classroom.gradebook.record_results import disk_faults, record_result
 from mlsys.classroom.intake.collect import Collected, collect
-from mlsys.classroom.plan import Work, open_work
+from mlsys.classroom.intake.reading import LabReader
+from mlsys.classroom.plan import Plan, make_plan
 from mlsys.classroom.processes.limited import helper_ends
 from mlsys.classroom.progress import tracked
 from mlsys.classroom.regrade import Change, changes_of, with_gpu_results
 from mlsys.classroom.report import safe
-from mlsys.classroom.store.record import QuestionRecord, Record
-from mlsys.classroom.store.run import Run, one_at_a_time, terms
+from mlsys.classroom.store.record import Record
+from mlsys.classroom.store.run import Terms
+from mlsys.classroom.store.store import FileStore, Store
+from mlsys.classroom.store.terms import begin_run, finish_run, terms
 from mlsys.classroom.students.roster import Roster
 from mlsys.course.lab import Lab, find_lab, find_labs
 from mlsys.course.release import release
 from mlsys.course.sample_class import hand_in
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UnknownName, UserError
+
+PACKAGE_CHANGED = (
+    "The part of the package that decides verdicts has changed since the last run, so everybody is judged again, with "
+    "the same inputs as before."
+)
 
 
 @dataclass(frozen=True)
@@ -90,7 +99,7 @@ class Batch:
 def grade_class(root: Path, tree: CourseTree, name: str, options: Options, console: Console) -> Batch:
     """Grade what is new or changed, and return the records of all.
 
-    Each submission is written down as it is done, so a run that is killed goes on where it was.
+    Each submission is recorded as it is done, so a run that is killed goes on where it was.
 
     Args:
         root: the course repository.
@@ -106,30 +115,37 @@ def grade_class(root: Path, tree: CourseTree, name: str, options: Options, conso
             a full disk, another run at work, or a missing package.
     """
     started_s = time.monotonic()
-    path = find_lab(root, name)
+    path, store = find_lab(root, name), FileStore(tree)
     if options.roster:
         options.roster.check_labs(find_labs(root))
     with disk_faults(tree), helper_ends():
         tree.create()
-        with one_at_a_time(tree):
+        with store.lock():
             release(root, tree, [name])
             source = options.submissions
             if options.sample_class:
-                source = tree.root / "sample-class" / name
+                source = tree.sample_class(name)
                 hand_in(path, source, tree)
-            collected = collect(source, tree, name, options.roster, policy=options.policy)
-            students = _students(collected, source or tree.root / "submitted", name, options.student)
-            work = open_work(tree, name, students, collected, options.unsafe_no_sandbox, (root, source or root))
-            changes = _judge_and_enter(tree, work, collected, options, console) if work.states else []
-            graded = {file.stem for file in tree.record(name, "any").parent.glob("*.json")}
+            reader = LabReader(tree, name)
+            collected = collect(
+                source, tree, name, options.roster, store=store, policy=options.policy, check=reader.check
+            )
+            students = _students(collected, source or tree.submissions, name, options.student)
+            plan = make_plan(tree, store, name, students, collected, options.unsafe_no_sandbox, (root, source or root))
+            grading = _Grading(tree, store, plan, collected, reader, options, console)
+            changes = grading.judge_and_record() if plan.states else []
             samples = {file.stem for file in (path.parent / "class").glob("*")} - set(students)
-            read = {student: Record.read(tree.record(name, student)) for student in sorted(graded - samples)}
-            results = _with_marks(tree, name, {student: record for student, record in read.items() if record})
+            read = {
+                student: record
+                for student, record in marked_records(tree, store, name).items()
+                if student not in samples
+            }
     minutes = (time.monotonic() - started_s) / 60
     withheld = bool(changes) and not options.accept_changes
+    results = {student: record for student, record in read.items() if record}
     records = {student: results[student] for student in students if student in results}
     unreadable = tuple(student for student, record in read.items() if not record)
-    return Batch(work.lab, records, results, len(work.states), collected, tuple(changes), withheld, minutes, unreadable)
+    return Batch(plan.lab, records, results, len(plan.states), collected, tuple(changes), withheld, minutes, unreadable)
 
 
 def _students(collected: Collected, source: Path, lab: str, only: str) -> list[str]:
@@ -142,75 +158,92 @@ def _students(collected: Collected, source: Path, lab: str, only: str) -> list[s
     return [only] if only else students
 
 
-def _judge_and_enter(
-    tree: CourseTree, work: Work, collected: Collected, options: Options, console: Console
-) -> list[Change]:
-    """Judge what is open, write each submission down, and return the scores that change."""
-    name, cpu_limit_s = work.lab.name, configured_cpu_limit_s(tree)
-    choices = {student: collected.choices[student] for student in work.states}
-    changes: list[Change] = []
-    with _run(tree, work, options) as entered:
-        under = {
-            terms(tree, name, student, choice.attempt.digest)
-            for student in choices.keys() - collected.refused.keys()
-            for choice in choices[student]
-            if choice.attempt
+@dataclass(frozen=True)
+class _Grading:
+    """The judging and recording of what is open."""
+
+    tree: CourseTree
+    store: Store
+    plan: Plan
+    collected: Collected
+    reader: LabReader
+    options: Options
+    console: Console
+
+    def judge_and_record(self) -> list[Change]:
+        """Judge what is open, record each submission, and return the scores that change."""
+        lab, plan = self.plan.lab, self.plan
+        cpu_limit_s = configured_cpu_limit_s(self.tree)
+        changes: list[Change] = []
+        with self._run() as recorded:
+            under = self._terms()
+            with self.console.status(f"Judging the own answers of {lab.name} first"):
+                check_reference_solution(
+                    self.tree, lab.name, set(under.values()), device=plan.device, cpu_limit_s=cpu_limit_s
+                )
+            attempts = sum(len(self.collected.digests(student)) or 1 for student in plan.states)
+            with tracked(f"Grading {lab.name}", attempts, self.console) as advance:
+                judging = Judging(
+                    self.tree,
+                    self.store,
+                    lab,
+                    self.collected,
+                    self.reader,
+                    under,
+                    device=plan.device,
+                    cpu_limit_s=cpu_limit_s,
+                    time_limit_s=time_limit_s(lab, plan.kind, cpu_limit_s),
+                    workers=self.options.workers,
+                    state=plan.attempt_state,
+                    advance=advance,
+                )
+                for judged in judging.all(list(plan.states)):
+                    old, state = plan.old[judged.student], plan.states[judged.student]
+                    result = with_gpu_results(old, judged) if old and old.state == state and old.sandboxed else judged
+                    found = changes_of(old, result)
+                    changes += found
+                    if self.options.accept_changes or not found:
+                        record_result(self.tree, self.store, lab, result, "" if judged.failed else state)
+                        recorded.append(judged.student)
+        return changes
+
+    def _terms(self) -> dict[tuple[str, str], Terms]:
+        """Return the terms of every attempt that may count, by student and digest."""
+        name = self.plan.lab.name
+        return {
+            (student, digest): terms(self.store, name, student, digest)
+            for student in self.plan.states.keys() - self.collected.refused.keys()
+            for digest in self.collected.digests(student)
         }
-        with console.status(f"Judging the own answers of {name} first"):
-            check_own_answers(tree, name, under, device=work.device, cpu_limit_s=cpu_limit_s)
-        with tracked(f"Grading {name}", sum(map(len, choices.values())), console) as advance:
-            judging = Judging(
-                tree,
-                name,
-                list(work.states),
-                collected,
-                workers=options.workers,
-                device=work.device,
-                cpu_limit_s=cpu_limit_s,
-                state=work.attempt_state,
-                advance=advance,
-            )
-            for judged in judging.all():
-                old, state = work.old[judged.student], work.states[judged.student]
-                result = with_gpu_results(old, judged) if old and old.state == state and old.sandboxed else judged
-                found = changes_of(old, result)
-                changes += found
-                if options.accept_changes or not found:
-                    enter(tree, work.lab, result, "" if judged.student in judging.failed else state)
-                    entered.append(judged.student)
-    return changes
 
+    def _judges_again(self) -> bool:
+        """Return whether a submission is judged again that was graded and is the same as before."""
+        before = ((student, self.plan.old[student]) for student in self.plan.states)
+        return any(old and old.state and old.submission in self.collected.digests(student) for student, old in before)
 
-@contextmanager
-def _run(tree: CourseTree, work: Work, options: Options) -> Iterator[list[str]]:
-    """Begin a run or go on with one; yields the list of students that this call enters.
+    @contextmanager
+    def _run(self) -> Iterator[list[str]]:
+        """Begin a run or go on with one; yield the list of students that this call records.
 
-    An error leaves the run to be gone on with, unless it began here and nobody was entered.
-    """
-    name = work.lab.name
-    last = Run.read(tree, name)
-    begins = last is None or last.finished
-    run = Run.begin(tree, name, sandboxed=work.sandboxed, arguments=options.arguments)
-    entered: list[str] = []
-    try:
-        yield entered
-    except Exception as error:
-        if isinstance(error, LabFault) or (begins and not entered):
-            run.finish(tree, name)  # so that the next call draws anew
-        raise
-    run.finish(tree, name)
-
-
-def _with_marks(tree: CourseTree, lab: str, records: dict[str, Record]) -> dict[str, Record]:
-    """The records with the points that a person gave in nbgrader."""
-    if not records:
-        return {}
-    given = marks(tree, lab)
-    return {student: replace(record, questions=_marked(record, given)) for student, record in records.items()}
-
-
-def _marked(record: Record, given: dict[tuple[str, str], float]) -> tuple[QuestionRecord, ...]:
-    return tuple(
-        question.marked(given[key]) if (key := (record.student, question.grade_id)) in given else question
-        for question in record.questions
-    )
+        An error leaves the run to be gone on with, unless it began here and nobody was recorded.
+        """
+        name = self.plan.lab.name
+        last = self.store.run(name)
+        begins = last is None or last.finished
+        if last and last.package != self.plan.package and self._judges_again():
+            self.console.print(PACKAGE_CHANGED)
+        run = begin_run(
+            self.store,
+            name,
+            sandboxed=self.plan.sandboxed,
+            arguments=self.options.arguments,
+            package=self.plan.package,
+        )
+        recorded: list[str] = []
+        try:
+            yield recorded
+        except Exception as error:
+            if isinstance(error, LabFault) or (begins and not recorded):
+                finish_run(self.store, name, run)  # so that the next call draws anew
+            raise
+        finish_run(self.store, name, run)

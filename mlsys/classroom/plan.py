@@ -1,49 +1,67 @@
-"""What a grading run has to do: which submissions are open, and whether their code can be shut in."""
+"""The plan of a grading run: which submissions are open, what judges them, and whether their code can be shut in."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mlsys.classroom.batch.pool import judging_machine
 from mlsys.classroom.gradebook.nbgrader import configured_device
 from mlsys.classroom.intake.canonical import released_lab
 from mlsys.classroom.intake.collect import Collected
 from mlsys.classroom.store.record import Record
-from mlsys.course.digest import digest, package_digest
+from mlsys.classroom.store.store import Store
+from mlsys.core.cells import plain_python
+from mlsys.core.package import imported_modules, modules
+from mlsys.course.digest import digest, modules_digest
 from mlsys.course.lab import Lab
 from mlsys.course.tree import CourseTree
-from mlsys.judge import grade_question as runner
 from mlsys.judge.sandbox.check import check_sandbox
 from mlsys.judge.sandbox.protocol.places import SandboxError
 from mlsys.judge.site import site
 
+DECIDING = ("mlsys.judge", "mlsys.grading", "mlsys.classroom.batch", "mlsys.classroom.intake")
+"""Packages that decide verdicts; where one changes, or what it imports, submissions are judged again."""
+
 
 @dataclass(frozen=True)
-class Work:
-    """What a run has to do: the state that each open submission will have, what was known of it, and where it runs.
+class Plan:
+    """What a run has to do.
 
-    `attempt_state` is what all of them share: package, tests, device, sandbox.
+    Attributes:
+        lab: the lab, as it is released now.
+        states: the state that the record of each open submission will have, by student.
+        old: what is recorded of everybody who handed in.
+        device: "cpu", "gpu" or "auto", as the course is configured.
+        kind: "cpu" or "gpu", on the machine that judges; empty where nothing is to be judged.
+        sandboxed: whether student code runs in the sandbox.
+        package: digest of what in the package decides verdicts.
+        attempt_state: the state that all attempts share: package, tests, device, sandbox.
     """
 
     lab: Lab
     states: dict[str, str]
     old: dict[str, Record | None]
     device: str
+    kind: str
     sandboxed: bool
+    package: str
     attempt_state: str
 
 
-def open_work(
+def make_plan(
     tree: CourseTree,
+    store: Store,
     name: str,
     students: list[str],
     collected: Collected,
     unsafe_no_sandbox: bool,
     private: Sequence[Path] = (),
-) -> Work:
+) -> Plan:
     """Find out what is open: new, changed, graded without the sandbox, or waiting for a GPU that is here now.
 
     Args:
         tree: the course; students must not read it.
+        store: what is known of the class.
         name: the lab.
         students: who handed in.
         collected: what they handed in.
@@ -51,16 +69,18 @@ def open_work(
         private: what else students must not read.
 
     Raises:
+        UserError: a package or the asked device is missing where submissions are judged.
         SandboxError: student code cannot be shut in on this machine, and `unsafe_no_sandbox` is not set; or the sandbox
             would show the tree or something private.
     """
-    versions = sorted((tree.root / "versions" / name).glob("*.ipynb"))
-    course = digest(package_digest(), tree.secret(), *(path.read_bytes() for path in versions))
+    package = _package_digest([released_lab(tree, name, path.stem) for path in tree.versions(name)])
+    course = digest(package, store.secret(), *(path.read_bytes() for path in tree.versions(name)))
     states = {student: _state(course, collected, student) for student in students}
-    old = {student: Record.read(tree.record(name, student)) for student in students}
+    old = {student: store.record(name, student) for student in students}
     device = configured_device(tree)
     waits = any(record.waits_for_gpu for record in old.values() if record)
-    gpu_is_here = waits and runner.check_device(device) == "gpu"
+    kind = judging_machine(device)["device"] if waits else ""
+    gpu_is_here = kind == "gpu"
 
     def is_done(student: str) -> bool:
         record = old[student]
@@ -75,12 +95,21 @@ def open_work(
     doubtful = [student for student in students if not is_done(student) or not was_sandboxed(student)]
     # Before the first submission: neither a missing package nor a missing sandbox is a student's fault.
     to_judge = [student for student in doubtful if student not in collected.refused]
-    kind = runner.check_device(device) if to_judge else ""
+    if to_judge and not kind:
+        kind = judging_machine(device)["device"]
     sandboxed = not to_judge or _sandbox_holds(unsafe_no_sandbox, (tree.root, *private))
     open_ones = [student for student in doubtful if sandboxed or not is_done(student)]
     open_states = {student: states[student] for student in open_ones}
-    attempt_state = digest(course, kind, str(sandboxed))
-    return Work(released_lab(tree, name), open_states, old, device, sandboxed, attempt_state)
+    attempt_state = digest(course, kind if to_judge else "", str(sandboxed))
+    return Plan(released_lab(tree, name), open_states, old, device, kind, sandboxed, package, attempt_state)
+
+
+def _package_digest(versions: Iterable[Lab]) -> str:
+    """Return the digest of what decides verdicts: the packages that do, what a lab imports, and what these import."""
+    deciding = [name for name in modules() if any(f"{name}.".startswith(f"{package}.") for package in DECIDING)]
+    sources = {plain_python(cell.source) for lab in versions for cell in lab.cells if cell.kind == "code"}
+    imported = {name for source in sources for name in imported_modules(source)}
+    return modules_digest(sorted({*deciding, *imported}))
 
 
 def _state(course: str, collected: Collected, student: str) -> str:
@@ -89,7 +118,7 @@ def _state(course: str, collected: Collected, student: str) -> str:
 
 
 def _sandbox_holds(unsafe_no_sandbox: bool, private: Sequence[Path]) -> bool:
-    """Whether student code can be shut in on this machine.
+    """Return whether student code can be shut in on this machine.
 
     Raises:
         SandboxError: it cannot, and nobody has said to go on without; or it could see what is private.

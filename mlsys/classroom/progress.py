@@ -14,7 +14,7 @@ WHOLE_RUN_S = 1e9
 def tracked(
     title: str, total: int, console: Console, clock: Callable[[], float] | None = None
 ) -> Iterator[Callable[[], None]]:
-    """Show a bar while the block runs; what it is given is to be called as each of `total` things is done.
+    """Show a bar while the block runs, and yield what is to be called as each of `total` things is done.
 
     Args:
         title: what is done.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from rich.table import Table
 from rich.text import Text
 
-from mlsys.classroom.batch.pool import Judged
+from mlsys.classroom.batch.task import Judged
 from mlsys.classroom.report import first_line
 from mlsys.classroom.store.record import Record
 
@@ -23,7 +23,7 @@ class Change:
 
 
 def changes_of(old: Record | None, new: Judged) -> list[Change]:
-    """The questions of an unchanged submission whose points differ from its record.
+    """Return the questions of an unchanged submission whose points differ from its record.
 
     A first grading, a new submission and points that waited for a GPU or a person change nothing in this sense. A
     submission that had a score and is refused now, or that the judge failed on, changes as a whole.
@@ -45,7 +45,7 @@ def changes_of(old: Record | None, new: Judged) -> list[Change]:
 
 
 def with_gpu_results(old: Record, new: Judged) -> Judged:
-    """What a pass on a GPU adds to a record that is otherwise up to date: only the points that waited for one."""
+    """Return what a pass on a GPU adds to an up-to-date record: only the points that waited for one."""
     before = {question.question: question for question in old.questions}
     if new.refused or not old.waits_for_gpu:
         return new
@@ -59,14 +59,14 @@ def with_gpu_results(old: Record, new: Judged) -> Judged:
 
 
 def changes_title(changes: Sequence[Change]) -> str:
-    """How many scores change, for how many students."""
+    """Say how many scores change, for how many students."""
     students = len({change.student for change in changes})
     scores = "1 score changes" if len(changes) == 1 else f"{len(changes)} scores change"
     return f"{scores} for {students} student{'s' if students > 1 else ''} whose submission is the same as before:"
 
 
 def changes_table(changes: Iterable[Change]) -> Table:
-    """A table with a row per change."""
+    """Return a table with a row per change."""
     table = Table("student", "question", "before", "after", "why", box=None, header_style="bold")
     for change in changes:
         cells = (change.student, change.question, change.before, change.after, change.why)

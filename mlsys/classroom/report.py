@@ -16,6 +16,7 @@ from mlsys.classroom.intake.collect import Collected
 from mlsys.classroom.intake.layouts import Ignored
 from mlsys.classroom.store.record import MARKED, REFUSED, WAITING, QuestionRecord, Record
 from mlsys.core.files import write_atomically
+from mlsys.course.tree import CourseTree
 
 COLUMNS = ("student", "question", "verdict", "points", "max_points", "waiting", "sandboxed", "message")
 NO_SANDBOX = "graded without the sandbox"
@@ -25,7 +26,7 @@ _COLORS = {"passed": "green", MARKED: "green", "slow": "yellow", "not implemente
 
 
 def table(title: str, records: Iterable[Record]) -> Table:
-    """A table with a row per student: verdict and points of each question, the sum, and the points that wait."""
+    """Return a table with a row per student: verdict and points of each question, the sum, and the points that wait."""
     records = list(records)
     # Without borders and with little padding a lab of many questions stays narrow.
     result = Table(title=title, header_style="bold", title_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
@@ -44,7 +45,7 @@ def table(title: str, records: Iterable[Record]) -> Table:
 
 
 def reasons(records: Iterable[Record]) -> Table:
-    """A list of the students with something to say about: the refusal, what went wrong, what was mended."""
+    """Return a list of students with what there is to say: the refusal, what went wrong, what was repaired."""
     result = Table.grid(padding=(0, 2))
     result.add_column(no_wrap=True)
     result.add_column()
@@ -60,7 +61,7 @@ def _cell(question: QuestionRecord) -> Text:
 
 
 def why(record: Record) -> str:
-    """What keeps a student from full points, in a line per question: nothing where the verdict alone says it."""
+    """Say what keeps a student from full points, in a line per question: nothing where the verdict alone says it."""
     if record.refused:
         return f"refused: {safe(record.refused)}"
     silent = ("passed", MARKED, "not implemented", *WAITING)
@@ -74,7 +75,7 @@ def why(record: Record) -> str:
 
 
 def by_question(records: Iterable[Record]) -> Table:
-    """A table with a row per question: how many answered it, how many passed, median points, the commonest verdict.
+    """Return a table with a row per question: attempts, how many passed, median points, the commonest verdict.
 
     The median is over those who answered and whose points do not wait.
     """
@@ -98,15 +99,15 @@ def by_question(records: Iterable[Record]) -> Table:
     return result
 
 
-def arrivals(collected: Collected) -> Text:
-    """Who handed in late or not at all, and which files and names are nobody's."""
+def arrivals(collected: Collected, tree: CourseTree, lab: str) -> Text:
+    """Say who handed in late or not at all, and which files and names are nobody's."""
     lines = [f"missing: {safe(student)}: handed in nothing here" for student in collected.missing]
     for student, choices in collected.choices.items():
         late = choices[0].lateness if len(choices) == 1 else None
         if late:
             lines.append(f"late: {safe(student)}: {late.days} late day{'s' if late.days > 1 else ''}")
         elif any(choice.attempt and choice.attempt.late and choice.attempt.time is None for choice in choices):
-            path = (collected.histories[student].folder / "attempts.json").resolve()
+            path = tree.attempts(lab, student).resolve()
             lines.append(f"late: {safe(student)}: Canvas marks it LATE; enter its time in {path}")
     for kind in ("unknown", "ignored", "doubtful"):
         lines += _notes(kind, getattr(collected, kind))
@@ -114,7 +115,7 @@ def arrivals(collected: Collected) -> Text:
 
 
 def _notes(kind: str, notes: Iterable[Ignored], most: int = 10) -> list[str]:
-    """A line for each note; of many with one reason the first few, and how many more there are."""
+    """Return a line for each note; of many with one reason the first few, and how many more there are."""
     by_reason: dict[str, list[str]] = {}
     for note in notes:
         by_reason.setdefault(note.reason, []).append(note.name)
@@ -126,7 +127,7 @@ def _notes(kind: str, notes: Iterable[Ignored], most: int = 10) -> list[str]:
 
 
 def other_versions(records: Iterable[Record], version: str) -> Text:
-    """Who handed in another version of the lab than the one that is released now."""
+    """Say who handed in another version of the lab than the one that is released now."""
     found: dict[str, list[str]] = {}
     for record in records:
         if record.version not in ("", version):
@@ -140,13 +141,13 @@ def other_versions(records: Iterable[Record], version: str) -> Text:
 
 
 def first_line(message: str, width: int = 160) -> str:
-    """The first line of a message, cut to `width` characters."""
+    """Return the first line of a message, cut to `width` characters."""
     line = message.strip().split("\n")[0]
     return line if len(line) <= width else line[: width - 3] + "..."
 
 
 def to_csv(records: Iterable[Record]) -> str:
-    """The results as CSV text, one row per student and question."""
+    """Return the results as CSV text, one row per student and question."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)

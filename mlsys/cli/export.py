@@ -17,7 +17,7 @@ from mlsys.classroom.canvas.fill import BLANK, FILLED, KEPT, NO_ROW, NO_SCORE, F
 from mlsys.classroom.canvas.gradebook import Gradebook, new_roster, read_gradebook
 from mlsys.classroom.gradebook.nbgrader import marked_records
 from mlsys.classroom.store.record import Record
-from mlsys.classroom.students.history import History
+from mlsys.classroom.store.store import FileStore, Store
 from mlsys.classroom.students.roster import Student, read_roster
 from mlsys.core.files import write_atomically
 from mlsys.course.lab import find_lab
@@ -65,9 +65,14 @@ def run(args: argparse.Namespace) -> int:
     if args.out.resolve() == args.canvas.resolve():
         raise UserError(f"{args.out} is Canvas's own file, which is kept: choose another name for --out")
     tree = CourseTree(args.course)
-    records, unreadable = marked_records(tree, args.lab)
-    notes = [Note(BLANK, path.stem, f"{path} cannot be read: grade again") for path in unreadable]
-    students = dict(read_roster(args.roster).students) if args.roster else _as_handed_in(tree, args.lab, records)
+    store = FileStore(tree)
+    read = marked_records(tree, store, args.lab)
+    if not read:
+        raise UserError(f"{tree.root} has no results of {args.lab}: run `mlsys grade {args.lab}` first")
+    records = [record for record in read.values() if record]
+    unreadable = {student: tree.record(args.lab, student) for student, record in read.items() if not record}
+    notes = [Note(BLANK, student, f"{path} cannot be read: grade again") for student, path in unreadable.items()]
+    students = dict(read_roster(args.roster).students) if args.roster else _as_handed_in(store, args.lab, records)
     assignment = gradebook.assignment(args.assignment or args.lab)
     filled = fill(gradebook, assignment, map(score_of, records), students, scale=args.scale)
     filled = replace(filled, notes=(*filled.notes, *notes))
@@ -77,11 +82,11 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _as_handed_in(tree: CourseTree, lab: str, records: Iterable[Record]) -> dict[str, Student]:
+def _as_handed_in(store: Store, lab: str, records: Iterable[Record]) -> dict[str, Student]:
     """Without a roster: the students by their names, with the Canvas ids of the files that they handed in."""
     students = {}
     for record in records:
-        ids = [attempt.canvas_id for attempt in History.read(tree, lab, record.student).attempts]
+        ids = [attempt.canvas_id for attempt in store.history(lab, record.student).attempts]
         students[record.student] = Student(record.student, record.student, canvas_id=ids[-1] if ids else "")
     return students
 

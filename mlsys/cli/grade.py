@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from mlsys.classroom.processes import workers
-from mlsys.classroom.store.run import Run, one_at_a_time
+from mlsys.classroom.store.store import FileStore
 from mlsys.classroom.students.attempt_policy import POLICIES
 from mlsys.course.tree import COURSE, CourseTree
 
@@ -78,7 +78,7 @@ def remembered(args: argparse.Namespace) -> dict[str, str]:
 
 def interrupted(args: argparse.Namespace) -> str:
     """What Ctrl-C left behind, and the command that goes on."""
-    last = Run.read(CourseTree(args.course), args.lab)
+    last = FileStore(CourseTree(args.course)).run(args.lab)
     if last is None or last.finished or last.arguments != remembered(args):
         # It was stopped before the first submission or after the last; an older run's arguments may be others.
         return "Interrupted: what was graded is kept. Run the same command again."
@@ -124,12 +124,13 @@ def _go_on(args: argparse.Namespace, tree: CourseTree, console: Console) -> None
     Raises:
         UserError: the last run is still at work.
     """
-    last = Run.read(tree, args.lab)
+    store = FileStore(tree)
+    last = store.run(args.lab)
     if last is None or last.finished:
         if args.resume:
             console.print(f"No run of {args.lab} was interrupted: grading what is new or changed.")
         return
-    with one_at_a_time(tree):  # or it is not interrupted, but at work
+    with store.lock():  # or it is not interrupted, but at work
         pass
     console.print(f"The run of {args.lab} that began {last.started_at} was interrupted: going on with it.")
     if args.resume and not (args.submissions or args.sample_class):

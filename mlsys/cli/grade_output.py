@@ -18,7 +18,7 @@ def show(batch: Batch, tree: CourseTree, console: Console) -> None:
         export_gradebook(tree, lab.name, gradebook_csv)
     console.print(table(f"{lab.title}: verdicts and points", records))
     console.print(reasons(records))
-    console.print(arrivals(batch.collected), soft_wrap=True)  # paths in it can then be copied
+    console.print(arrivals(batch.collected, tree, lab.name), soft_wrap=True)  # paths in it can then be copied
     if versions := other_versions(records, lab.version):
         console.print(versions, soft_wrap=True)
     console.print(by_question(records))
@@ -45,5 +45,5 @@ def show(batch: Batch, tree: CourseTree, console: Console) -> None:
             f"Not in the results, as their records cannot be read: {', '.join(batch.unreadable)}. Grade again."
         )
     console.print(f"Results:   {tree.results(lab.name)}", soft_wrap=True)
-    console.print(f"Feedback:  {tree.root / 'feedback'}/<student>/{lab.name}/{lab.name}.html", soft_wrap=True)
-    console.print(f"Gradebook: {tree.root / 'gradebook.db'}, exported to {gradebook_csv}", soft_wrap=True)
+    console.print(f"Feedback:  {tree.feedback(lab.name, '<student>')}", soft_wrap=True)
+    console.print(f"Gradebook: {tree.gradebook}, exported to {gradebook_csv}", soft_wrap=True)

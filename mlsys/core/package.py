@@ -1,6 +1,7 @@
 """Modules of this package and what they define, read from their files: nothing is imported."""
 
 import ast
+from collections.abc import Iterable
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -23,6 +24,40 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+def imported_modules(source: str) -> list[str]:
+    """Return the package's modules that a source text imports, wherever in it, and the packages around them."""
+    names = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names += [f"{node.module}.{alias.name}" for alias in node.names]
+    return [name for name in _with_packages(names) if name in modules()]
+
+
+def reached_modules(roots: Iterable[str]) -> list[str]:
+    """Return `roots` and all modules of the package that they import, directly or by way of others, sorted."""
+    reached: set[str] = set()
+    left = _with_packages(roots)
+    while left:
+        name = left.pop()
+        if name not in reached:
+            reached.add(name)
+            left += _imports_of(name)
+    return sorted(reached)
+
+
+@cache
+def _imports_of(module: str) -> tuple[str, ...]:
+    return tuple(imported_modules(modules()[module].read_text(encoding="utf-8")))
+
+
+def _with_packages(names: Iterable[str]) -> list[str]:
+    """Return dotted names with the packages around them."""
+    parts = [name.split(".") for name in names]
+    return [".".join(name[:length]) for name in parts for length in range(1, len(name) + 1)]
+
+
 def defined_as(name: str) -> str:
     """Return the full name under which a module, class, function or method is defined.
 
@@ -38,7 +73,7 @@ def defined_as(name: str) -> str:
     module = name
     while module and module not in modules():
         module = module.rpartition(".")[0]
-    if module and module == name:
+    if name in modules():
         return name
     if module:
         first, _, rest = name.removeprefix(f"{module}.").partition(".")

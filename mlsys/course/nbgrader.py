@@ -52,8 +52,8 @@ def open_gradebook(tree: CourseTree) -> Iterator[Gradebook]:
 
 def nbgrader_config(tree: CourseTree) -> Config:
     """What the course's `nbgrader_config.py` sets."""
-    _follow_moved_modules(tree.root / "nbgrader_config.py")
-    return PyFileConfigLoader("nbgrader_config.py", path=str(tree.root)).load_config()
+    _follow_moved_modules(tree.config)
+    return PyFileConfigLoader(tree.config.name, path=str(tree.root)).load_config()
 
 
 @contextmanager

@@ -55,7 +55,7 @@ def _release_one(path: Path, tree: CourseTree, settings: Settings) -> str:
 def is_released(path: Path, tree: CourseTree, settings: Settings) -> bool:
     """Whether the released notebook of the lab in `path` is there and up to date."""
     name = path.parent.name
-    outputs = [tree.source(name), tree.release(name), tree.root / "gradebook.db"]
+    outputs = [tree.source(name), tree.release(name), tree.gradebook]
     if not all(output.is_file() for output in [*outputs, _stamp(tree, name)]):
         return False
     return _stamp(tree, name).read_text() == _state(path, settings)
@@ -77,7 +77,7 @@ def _generate_assignment(tree: CourseTree, name: str) -> None:
     except NbgraderFailed as error:
         if "Cannot add or remove cells" in error.log:
             raise UserError(
-                f"{name}: its questions changed, and {tree.root / 'gradebook.db'} holds submissions to the old ones. "
+                f"{name}: its questions changed, and {tree.gradebook} holds submissions to the old ones. "
                 "Keep the grade_ids, or move the gradebook away (it holds all marks) and release again"
             ) from error
         raise UserError(f"{name}: nbgrader could not release it. {error}") from error

@@ -40,9 +40,34 @@ class CourseTree:
         """The source of one released version, kept so that its submissions are graded with its tests."""
         return self.root / "versions" / lab / f"{version}.ipynb"
 
+    def versions(self, lab: str) -> list[Path]:
+        """The sources of all released versions, in alphabetical order."""
+        return sorted((self.root / "versions" / lab).glob("*.ipynb"))
+
+    @property
+    def submissions(self) -> Path:
+        """The folder of the students' folders, as nbgrader knows it."""
+        return self.root / "submitted"
+
     def submitted(self, lab: str, student: str) -> Path:
-        """A student's submission."""
-        return self.root / "submitted" / student / lab / f"{lab}.ipynb"
+        """A student's submission that counts, for nbgrader's own commands."""
+        return self.submissions / student / lab / f"{lab}.ipynb"
+
+    def sample_class(self, lab: str) -> Path:
+        """The folder of the lab's sample class, as it is handed in."""
+        return self.root / "sample-class" / lab
+
+    def attempts(self, lab: str, student: str) -> Path:
+        """The list of a student's attempts; the folder around it holds what was handed in."""
+        return self.root / "attempts" / student / lab / "attempts.json"
+
+    def attempt(self, lab: str, student: str, digest: str) -> Path:
+        """What was handed in with one attempt."""
+        return self.attempts(lab, student).with_name(f"{digest}.ipynb")
+
+    def attempt_record(self, lab: str, student: str, digest: str) -> Path:
+        """What is recorded about the grading of one of several attempts."""
+        return self.attempts(lab, student).with_name(f"{digest or 'none'}.json")
 
     def autograded(self, lab: str, student: str) -> Path:
         """The graded notebook of a student."""
@@ -52,9 +77,22 @@ class CourseTree:
         """The page that a student gets back."""
         return self.root / "feedback" / student / lab / f"{lab}.html"
 
+    def records(self, lab: str) -> Path:
+        """The folder of the records of a lab."""
+        return self.root / "records" / lab
+
     def record(self, lab: str, student: str) -> Path:
         """What is recorded about the grading of one submission."""
-        return self.root / "records" / lab / f"{student}.json"
+        return self.records(lab) / f"{student}.json"
+
+    def run(self, lab: str) -> Path:
+        """What is kept of the latest grading run of a lab."""
+        return self.root / "runs" / f"{lab}.json"
+
+    @property
+    def lock(self) -> Path:
+        """The file that a grading run holds as long as it works."""
+        return self.root / "grading.lock"
 
     def results(self, lab: str) -> Path:
         """The table of all students and questions."""
@@ -65,9 +103,19 @@ class CourseTree:
         return self.root / "logs" / f"{step}.log"
 
     @property
+    def gradebook(self) -> Path:
+        """The file of nbgrader's gradebook."""
+        return self.root / "gradebook.db"
+
+    @property
     def gradebook_url(self) -> str:
         """The address of nbgrader's gradebook."""
-        return f"sqlite:///{self.root.resolve() / 'gradebook.db'}"
+        return f"sqlite:///{self.gradebook.resolve()}"
+
+    @property
+    def config(self) -> Path:
+        """The configuration that nbgrader reads in this folder."""
+        return self.root / "nbgrader_config.py"
 
     def create(self) -> None:
         """Make the folder and its configuration.
@@ -78,9 +126,8 @@ class CourseTree:
         try:
             for folder in ("source", "release", "versions", "submitted", "records", "results", "logs"):
                 (self.root / folder).mkdir(parents=True, exist_ok=True)
-            config = self.root / "nbgrader_config.py"
-            if not config.is_file():  # an instructor may have added lines
-                config.write_text(CONFIG, encoding="utf-8")
+            if not self.config.is_file():  # an instructor may have added lines
+                self.config.write_text(CONFIG, encoding="utf-8")
             if not os.access(self.root, os.W_OK):
                 raise PermissionError(13, "no permission to write", str(self.root))
         except OSError as error:
@@ -103,4 +150,4 @@ class CourseTree:
 
     def students(self, lab: str) -> list[str]:
         """Students with a folder for `lab` under `submitted`, in alphabetical order."""
-        return sorted(path.parent.name for path in (self.root / "submitted").glob(f"*/{lab}") if path.is_dir())
+        return sorted(path.parent.name for path in self.submissions.glob(f"*/{lab}") if path.is_dir())

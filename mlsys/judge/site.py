@@ -13,7 +13,7 @@ from functools import cache
 from multiprocessing.util import Finalize
 from pathlib import Path
 
-from mlsys.core.package import PACKAGE, defined_as, module_name, modules
+from mlsys.core.package import PACKAGE, defined_as, module_name, modules, reached_modules
 from mlsys.judge import session
 from mlsys.judge.sandbox.host.sandbox import WARM_UP
 
@@ -105,32 +105,13 @@ def _touches(name: str, module: str) -> bool:
 @cache
 def _shown_files() -> tuple[Path, ...]:
     """Files of the copy: modules that are not for instructors alone, what they import, and data."""
-    shown: set[str] = set()
-    found = [*ENTRIES, *(name for name in modules() if not _is_for_instructors(name))]
-    while found:
-        name = found.pop()
-        if name not in shown:
-            shown.add(name)
-            found += _imports(name)
+    shown = reached_modules([*ENTRIES, *(name for name in modules() if not _is_for_instructors(name))])
     data = [path for path in PACKAGE.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")]
     return (
-        *(modules()[name] for name in sorted(shown)),
+        *(modules()[name] for name in shown),
         *(path for path in sorted(data) if not _is_for_instructors(module_name(path.parent / "__init__.py"))),
     )
 
 
 def _is_for_instructors(name: str) -> bool:
     return any(_is_in(name, other) for other in INSTRUCTORS)
-
-
-def _imports(module: str) -> list[str]:
-    """The package's modules that a module imports, wherever in it, and the packages around them."""
-    names = [module]
-    for node in ast.walk(ast.parse(modules()[module].read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names += [f"{node.module}.{alias.name}" for alias in node.names]
-    parts = [name.split(".") for name in names]
-    around = [".".join(name[:length]) for name in parts for length in range(1, len(name) + 1)]
-    return [name for name in around if name in modules()]

@@ -20,6 +20,7 @@ import pytest
 from helpers.alive import wait_for_end
 
 from mlsys.classroom.store.record import Record
+from mlsys.classroom.store.store import FileStore
 from mlsys.course.nbgrader import open_gradebook
 from mlsys.course.tree import CourseTree
 from mlsys.judge.sandbox.inside.usage import descendants
@@ -59,7 +60,7 @@ class Course:
         return subprocess.Popen(self.command(), cwd=self.root, stdout=devnull, stderr=devnull)
 
     def record(self, student: str) -> Record:
-        record = Record.read(self.tree.record("adding", student))
+        record = FileStore(self.tree).record("adding", student)
         assert record is not None
         return record
 

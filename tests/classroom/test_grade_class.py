@@ -5,18 +5,23 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 from rich.console import Console
 
 from mlsys.classroom import grade_class as class_grading
-from mlsys.classroom.batch.pool import Judged
+from mlsys.classroom.batch.task import Judged
 from mlsys.classroom.grade_class import Batch, Options, grade_class
+from mlsys.classroom.intake import reading
+from mlsys.classroom.processes.limited import limited
 from mlsys.classroom.report import to_csv
-from mlsys.classroom.store.record import Record
-from mlsys.classroom.store.run import Run
+from mlsys.classroom.store.store import FileStore, Store
 from mlsys.classroom.students.roster import parse_roster
+from mlsys.course.digest import digest
 from mlsys.course.lab import Lab
 from mlsys.course.nbgrader import open_gradebook
 from mlsys.course.tree import CourseTree
@@ -34,8 +39,37 @@ def graded(
     tree = CourseTree(root / "_build" / "course")
     config = tree.root / "nbgrader_config.py"
     config.write_text(config.read_text() + "c.RunQuestions.cpu_limit_s = 3\n")
-    batch = grade_class(root, tree, "adding", Options(tree.root / "sample-class" / "adding"), QUIET)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "limited", count_reading)
+        batch = grade_class(root, tree, "adding", Options(tree.root / "sample-class" / "adding"), QUIET)
     return root, tree, batch
+
+
+READ: list[str] = []
+"""Digests of the submissions that were read in the class's first grading, in their order."""
+
+
+def count_reading(work: Callable[..., Any], *arguments: Any, time_s: float) -> Any:
+    READ.extend(digest(argument) for argument in arguments if isinstance(argument, bytes))
+    return limited(work, *arguments, time_s=time_s)
+
+
+def test_every_submission_is_read_once(graded: tuple[Path, CourseTree, Batch]) -> None:
+    _, tree, batch = graded
+    handed_in = {digest(path.read_bytes()) for path in (tree.root / "attempts").rglob("*.ipynb")}
+    assert len(handed_in) >= len({record.submission for record in batch.records.values()} - {""}) > 5
+    assert set(READ) <= handed_in
+    assert len(READ) == len(set(READ))
+    assert {record.submission for record in batch.records.values() if not record.refused} <= set(READ)
+
+
+def test_records_name_what_judged(graded: tuple[Path, CourseTree, Batch]) -> None:
+    for record in graded[2].records.values():
+        if record.refused:
+            assert (record.device, record.versions) == ("", {})
+        else:
+            assert record.device == ("gpu" if torch.cuda.is_available() else "cpu")
+            assert record.versions["torch"] == torch.__version__
 
 
 def test_every_student_gets_the_expected_marks(graded: tuple[Path, CourseTree, Batch]) -> None:
@@ -148,7 +182,7 @@ def test_plain_nbgrader_command_grades_and_goes_on_after_a_refusal(graded: tuple
     )
     assert "the file is empty" in done.stderr
     assert "Warning:" not in done.stderr
-    record = Record.read(tree.record("adding", "colab"))
+    record = FileStore(tree).record("adding", "colab")
     assert record is not None
     assert [question.verdict for question in record.questions[:3]] == ["passed"] * 3
     assert tree.autograded("adding", "half-done").is_file()
@@ -192,18 +226,18 @@ def test_a_run_that_ends_before_anybody_is_graded_is_over_and_any_other_can_be_r
     (tmp_path / "in").mkdir()
     for student in ("ann", "bob"):
         (tmp_path / "in" / f"{student}.ipynb").write_text("{")
-    entered = []
+    recorded: list[str] = []
 
-    def enter_some(_tree: CourseTree, _lab: Lab, judged: Judged, _state: str) -> None:
-        if len(entered) == before:
+    def record_some(_tree: CourseTree, _store: Store, _lab: Lab, judged: Judged, _state: str) -> None:
+        if len(recorded) == before:
             raise UserError("the disk is full")
-        entered.append(judged.student)
+        recorded.append(judged.student)
 
-    monkeypatch.setattr(class_grading, "enter", enter_some)
+    monkeypatch.setattr(class_grading, "record_result", record_some)
     for _ in range(2):
-        entered.clear()
+        recorded.clear()
         with pytest.raises(UserError, match="the disk is full"):
             grade_class(root, tree, "adding", Options(tmp_path / "in"), QUIET)
-        run = Run.read(tree, "adding")
+        run = FileStore(tree).run("adding")
         assert run is not None
         assert run.finished == (before == 0)

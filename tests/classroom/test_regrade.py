@@ -4,15 +4,18 @@ import shutil
 import signal
 from pathlib import Path
 
+import nbformat
 import pytest
 from helpers.adding_course import ANOTHER_PREDICTION, change_lab
 from rich.console import Console
 
-from mlsys.classroom.batch.pool import Judged, judge_all
+from mlsys.classroom.batch.pool import judge_all
+from mlsys.classroom.batch.task import Judged, Task
 from mlsys.classroom.grade_class import Options, grade_class
 from mlsys.classroom.regrade import changes_of, changes_title, with_gpu_results
 from mlsys.classroom.report import to_csv
 from mlsys.classroom.store.record import QuestionRecord, Record
+from mlsys.classroom.store.run import Terms
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError
 
@@ -108,16 +111,15 @@ def test_a_submission_on_which_the_worker_dies_is_refused_and_the_others_are_jud
 ) -> None:
     """The worker is killed from outside, as the system does when memory runs out."""
     tree = adding[1]
+    rest = (nbformat.v4.new_notebook(), "abc", Terms("run", 1), "cpu", 5, 100)
+    tasks = [Task(student, "adding", "1", *rest) for student in ("right", "crash")]
     monkeypatch.setattr("mlsys.classroom.batch.pool._judge_one", die_on_crash)
-    found = {
-        one.student: one
-        for one in judge_all(tree, "adding", ["right", "crash"], workers=1, device="cpu", cpu_limit_s=5)
-    }
+    found = {one.student: one for one in judge_all(tasks, tree.root, workers=1)}
     assert found["right"].submission == "judged"
     assert "died on it twice" in found["crash"].refused
 
 
-def die_on_crash(student: str, *_: object) -> Judged:
-    if student == "crash":
+def die_on_crash(task: Task, *_: object) -> Judged:
+    if task.student == "crash":
         os.kill(os.getpid(), signal.SIGKILL)
-    return Judged(student, "judged")
+    return Judged(task.student, "judged")

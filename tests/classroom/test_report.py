@@ -16,6 +16,7 @@ from mlsys.classroom.store.record import REFUSED, QuestionRecord, Record
 from mlsys.classroom.students.attempt_policy import Choice
 from mlsys.classroom.students.deadlines import Lateness
 from mlsys.classroom.students.history import Attempt, History
+from mlsys.course.tree import CourseTree
 
 
 def record(student: str, *questions: QuestionRecord, refused: str = "", repairs: tuple[str, ...] = ()) -> Record:
@@ -26,6 +27,7 @@ def question(name: str, verdict: str, points: float, most: float, message: str =
     return QuestionRecord(name, "", f"{name}-test", verdict, points, most, message)
 
 
+COURSE = CourseTree(Path("course"))
 CLASS = [
     record("ann", question("a", "passed", 1, 1), question("e", "needs gpu", 0, 4, "no GPU")),
     record("bob", question("a", "wrong answer", 0, 1, "3 is not 4\nsecond line"), question("e", "slow", 2.5, 4, "x")),
@@ -100,7 +102,7 @@ def test_who_came_late_or_not_at_all_is_said_and_no_name_commands_the_terminal()
         doubtful=(Ignored("y", "its time lies in the future"),),
         missing=("cy",),
     )
-    assert arrivals(collected).plain.splitlines() == [
+    assert arrivals(collected, COURSE, "tiling").plain.splitlines() == [
         "missing: cy: handed in nothing here",
         "late: ann: 2 late days",
         "unknown: ?[2Jzed: nobody has its name",
@@ -111,7 +113,9 @@ def test_who_came_late_or_not_at_all_is_said_and_no_name_commands_the_terminal()
 
 def test_many_files_that_are_nobodys_for_one_reason_do_not_hide_the_others() -> None:
     many = tuple(Ignored(f"data/{number}", "its name says no student") for number in range(5000))
-    shown = arrivals(Collected({}, {}, ignored=(*many, Ignored("eve.ipynb", "in doubt")))).plain.splitlines()
+    shown = arrivals(
+        Collected({}, {}, ignored=(*many, Ignored("eve.ipynb", "in doubt"))), COURSE, "tiling"
+    ).plain.splitlines()
     assert len(shown) == 12
     assert shown[10:] == ["ignored: 4990 more: its name says no student", "ignored: eve.ipynb: in doubt"]
 
@@ -120,9 +124,10 @@ def test_who_is_late_by_canvas_mark_alone_is_said_with_the_file_for_the_time(tmp
     late = Attempt("d", "carterbob_LATE_102_901_tiling.ipynb", "canvas", number=901, late=True)
     timed = replace(late, time=datetime(2026, 11, 21, tzinfo=UTC))
     choices = {"bc2@uni.edu": (Choice(late),), "ann": (Choice(timed),), "cy": (Choice(replace(late, late=False)),)}
-    collected = Collected(choices, {student: History(tmp_path / student / "tiling") for student in choices})
-    assert arrivals(collected).plain == (
-        f"late: bc2@uni.edu: Canvas marks it LATE; enter its time in {tmp_path}/bc2@uni.edu/tiling/attempts.json"
+    collected = Collected(choices, {student: History() for student in choices})
+    path = tmp_path / "attempts" / "bc2@uni.edu" / "tiling" / "attempts.json"
+    assert arrivals(collected, CourseTree(tmp_path), "tiling").plain == (
+        f"late: bc2@uni.edu: Canvas marks it LATE; enter its time in {path}"
     )
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from mlsys.classroom.store.record import Record
+from mlsys.classroom.store.store import FileStore
 from mlsys.course.tree import CourseTree
 
 # A user namespace in which no other can be made, as on machines that forbid them.
@@ -50,7 +51,7 @@ def test_grading_stops_without_a_sandbox_and_goes_on_only_when_told(
         return subprocess.run([*within, *command], cwd=root, capture_output=True, text=True, timeout=600, env=env)
 
     def record(student: str) -> Record:
-        found = Record.read(tree.record("adding", student))
+        found = FileStore(tree).record("adding", student)
         assert found is not None
         return found
 

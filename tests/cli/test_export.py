@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from mlsys.classroom.store.record import QuestionRecord, Record
+from mlsys.classroom.store.store import FileStore
 from mlsys.cli import export
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError
@@ -41,7 +42,7 @@ def course(tmp_path: Path) -> CourseTree:
     (tmp_path / "roster.csv").write_text(ROSTER)
     tree = CourseTree(tmp_path / "course")
     for student, questions in {"ann": DONE, "bob": WAITS, "zoe": DONE}.items():
-        Record(student, "tiling", "1", "now", questions=questions).write(tree.record("tiling", student))
+        FileStore(tree).save_record(Record(student, "tiling", "1", "now", questions=questions))
     return tree
 
 
@@ -77,7 +78,7 @@ def test_scores_come_out_of_the_records_and_everybody_is_accounted_for(
 
 def test_without_a_roster_course_ids_that_are_canvas_ids_match(course: CourseTree) -> None:
     done = Record("cd3@uni.edu", "tiling", "1", "now", questions=DONE)
-    done.write(course.record("tiling", "cd3@uni.edu"))
+    FileStore(course).save_record(done)
     history = course.root / "attempts" / "zoe" / "tiling" / "attempts.json"
     history.parent.mkdir(parents=True)
     attempt = {"digest": "d", "name": "x", "origin": "canvas", "time": None, "number": 1, "late": False}
@@ -87,15 +88,15 @@ def test_without_a_roster_course_ids_that_are_canvas_ids_match(course: CourseTre
 
 def test_marks_that_a_person_gave_are_in_the_score(course: CourseTree, monkeypatch: pytest.MonkeyPatch) -> None:
     (course.root / "gradebook.db").touch()
-    monkeypatch.setattr("mlsys.classroom.gradebook.nbgrader.marks", lambda *_: {("bob", "e-test"): 3.0})
+    monkeypatch.setattr("mlsys.classroom.gradebook.nbgrader._marks", lambda *_: {("bob", "e-test"): 3.0})
     out = run(course, "--roster", str(course.root.parent / "roster.csv"))
     assert column(out)["102"] == "9"
 
 
 def test_refused_submission_stays_blank(course: CourseTree) -> None:
-    record = Record.read(course.record("tiling", "ann"))
+    record = FileStore(course).record("tiling", "ann")
     assert record is not None
-    replace(record, refused="the file is empty").write(course.record("tiling", "ann"))
+    FileStore(course).save_record(replace(record, refused="the file is empty"))
     assert column(run(course, "--roster", str(course.root.parent / "roster.csv")))["101"] == ""
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mlsys.classroom.store.record import Record
+from mlsys.classroom.store.store import FileStore
 from mlsys.course.nbgrader import open_gradebook
 from mlsys.course.tree import CourseTree
 
@@ -73,7 +73,7 @@ def test_from_canvas_and_a_zip_to_the_filled_gradebook(adding: tuple[Path, Cours
     graded = ["grade", "adding", "--submissions", "submissions.zip", "--roster", "roster.csv", "--workers", "2"]
     said = mlsys(root, *graded)
     students = ["ab1@uni.edu", "bc2@uni.edu", "ee4@uni.edu", "ff5@uni.edu", "stranger_555"]
-    records = {student: Record.read(tree.record("adding", student)) for student in students}
+    records = {student: FileStore(tree).record("adding", student) for student in students}
     assert all(records.values())
     assert "missing: cd3@uni.edu" in said
     assert "unknown: stranger_555" in said
@@ -119,7 +119,7 @@ def test_the_best_attempt_counts_and_an_older_one_is_judged_once(
     os.utime(source / "ann.ipynb", (1_790_000_002,) * 2)
     said = mlsys(root, *command)
     assert "1 graded now" in said
-    record = Record.read(tree.record("adding", "ann"))
+    record = FileStore(tree).record("adding", "ann")
     assert record is not None
     assert record.points == 6
     assert tree.submitted("adding", "ann").read_bytes() == (samples / "right.ipynb").read_bytes()
@@ -136,6 +136,6 @@ def test_the_best_attempt_counts_and_an_older_one_is_judged_once(
     with open_gradebook(tree) as gradebook:
         assert gradebook.find_submission("adding", "ann").score == 0
     assert "0 graded now" not in mlsys(root, *command)
-    record = Record.read(tree.record("adding", "ann"))
+    record = FileStore(tree).record("adding", "ann")
     assert record is not None
     assert (record.refused, record.points) == ("", 6)

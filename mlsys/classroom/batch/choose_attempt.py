@@ -1,130 +1,126 @@
-"""Judging every attempt that may count, and choosing the one that does.
+"""Judge every attempt that may count, and choose the one that does.
 
-Under "newest" and "on-time" a student has one such attempt; under "best" all of them are judged, one after the other,
-and each is written down beside the kept attempt, so that none is judged twice.
+Under "newest" and "on-time" a student has one such attempt; under "best" all of them are judged, side by side, and each
+is recorded beside the kept attempt, so that none is judged twice.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from mlsys.classroom.batch.pool import Judged, judge_all
+from mlsys.classroom.batch.pool import judge_all
+from mlsys.classroom.batch.task import Judged, Task
 from mlsys.classroom.intake.collect import Collected, put
-from mlsys.classroom.store.record import Record
-from mlsys.classroom.store.run import attempt_record, terms
+from mlsys.classroom.intake.reader import Refused
+from mlsys.classroom.intake.reading import LabReader, ReadingFailed
+from mlsys.classroom.store.run import Terms
+from mlsys.classroom.store.store import Store
 from mlsys.classroom.students.attempt_policy import Choice, best
+from mlsys.course.lab import Lab
 from mlsys.course.tree import CourseTree
 
 
-@dataclass
+@dataclass(frozen=True)
 class Judging:
     """The judging of some students' attempts.
 
     Attributes:
         tree: the course.
-        lab: the lab.
-        students: whose.
-        collected: what they handed in.
-        workers: processes that judge side by side.
+        store: where attempts are kept and their records go.
+        lab: the lab as it is released now.
+        collected: what the students handed in.
+        reader: makes submissions canonical.
+        terms: what each attempt is judged under, by student and digest.
         device: "cpu", "gpu" or "auto".
         cpu_limit_s: seconds of computing that one question may use.
+        time_limit_s: seconds after which the judging of one attempt is given up.
+        workers: processes that judge side by side.
         state: that of package, tests and device; an attempt that was judged in another state is judged again.
         advance: called when an attempt is judged.
-        failed: students on whose attempt the judge itself failed; they are to be tried again.
     """
 
     tree: CourseTree
-    lab: str
-    students: Sequence[str]
+    store: Store
+    lab: Lab
     collected: Collected
-    workers: int
+    reader: LabReader
+    terms: Mapping[tuple[str, str], Terms]
     device: str
     cpu_limit_s: int
+    time_limit_s: int
+    workers: int
     state: str
     advance: Callable[[], None]
-    failed: set[str] = field(default_factory=set)
 
-    def all(self) -> Iterator[Judged]:
-        """Each student's attempt that counts, which then lies in the tree, as soon as it is known."""
-        found: dict[str, list[Judged]] = {student: [] for student in self.students}
-        for student in self.students:
+    def all(self, students: Sequence[str]) -> Iterator[Judged]:
+        """Yield each student's attempt that counts, as soon as it is known; nbgrader then finds it in the tree."""
+        found: dict[str, dict[str, Judged]] = {}
+        open_ones: list[tuple[str, str]] = []
+        for student in students:
             if reason := self.collected.refused.get(student):
-                self.advance()
                 attempt = self._choices(student)[0].attempt
-                yield Judged(student, attempt.digest if attempt else "", refused=reason)
-                del found[student]
-        number = 0
-        while found:
-            for judged in self._judge_attempt(number, list(found)):
                 self.advance()
-                found[judged.student].append(judged)
-                if len(found[judged.student]) == len(self._choices(judged.student)):
-                    yield self._best(judged.student, found.pop(judged.student))
-            number += 1
+                yield Judged(student, attempt.digest if attempt else "", refused=reason)
+                continue
+            known = {digest: self._known(student, digest) for digest in self.collected.digests(student)}
+            found[student] = {digest: judged for digest, judged in known.items() if judged}
+            open_ones += [(student, digest) for digest, judged in known.items() if judged is None]
+            for _ in found[student]:
+                self.advance()
+            if all(known.values()):
+                yield self._counting(student, found.pop(student))
+        tasks = (self._task(student, digest) for student, digest in open_ones)
+        workers = max(1, min(self.workers, len(open_ones)))
+        for judged in judge_all(tasks, self.tree.root.resolve(), workers=workers):
+            self.advance()
+            student = judged.student
+            if len(self._choices(student)) > 1 and not judged.failed:
+                self.store.save_attempt_record(judged.record(self.lab, self.state))
+            found[student][judged.submission] = judged
+            if len(found[student]) == len(self.collected.digests(student)):
+                yield self._counting(student, found.pop(student))
 
     def _choices(self, student: str) -> tuple[Choice, ...]:
         return self.collected.choices[student]
 
-    def _judge_attempt(self, number: int, students: list[str]) -> Iterator[Judged]:
-        """Judge one attempt of each student."""
-        left = []
-        for student in students:
-            choice = self._choices(student)[number]
-            known = self._known(student, choice)
-            if known:
-                yield known
-            else:
-                put(self.tree, self.lab, student, self.collected.histories[student], choice)
-                left.append(student)
-        workers = min(self.workers, len(left))
-        found = judge_all(self.tree, self.lab, left, workers=workers, device=self.device, cpu_limit_s=self.cpu_limit_s)
-        for judged in found:
-            if not judged.submission:
-                self.failed.add(judged.student)
-                attempt = self._choices(judged.student)[number].attempt
-                yield replace(judged, submission=attempt.digest if attempt else "")
-                continue
-            if len(self._choices(judged.student)) > 1:
-                self._write_down(judged)
-            yield judged
-
-    def _known(self, student: str, choice: Choice) -> Judged | None:
-        """What was found for one of several attempts before, if nothing has changed since."""
-        if len(self._choices(student)) == 1 or choice.attempt is None:
-            return None
-        record = Record.read(attempt_record(self.tree, self.lab, student, choice.attempt.digest))
-        if record is None or record.state != self.state:
-            return None
-        return Judged(student, record.submission, record.questions, record.refused)
-
-    def _write_down(self, judged: Judged) -> None:
-        under = terms(self.tree, self.lab, judged.student, judged.submission)
-        record = Record(
-            student=judged.student,
-            lab=self.lab,
-            version="",
-            graded_at=datetime.now(UTC).isoformat(timespec="seconds"),
-            state=self.state,
-            submission=judged.submission,
-            run=under.run,
-            seed=under.seed,
-            sandboxed=under.sandboxed,
-            refused=judged.refused,
-            questions=judged.questions,
+    def _task(self, student: str, digest: str) -> Task | Judged:
+        """Return an attempt as a worker takes it, or refused already."""
+        try:
+            notebook = self.reader.canonical(self.store.content(self.lab.name, student, digest))
+        except Refused as reason:
+            return Judged(student, digest, refused=str(reason), failed=isinstance(reason, ReadingFailed))
+        return Task(
+            student=student,
+            lab=self.lab.name,
+            version=self.lab.version,
+            notebook=notebook,
+            submission=digest,
+            terms=self.terms[student, digest],
+            device=self.device,
+            cpu_limit_s=self.cpu_limit_s,
+            time_limit_s=self.time_limit_s,
         )
-        record.write(attempt_record(self.tree, self.lab, judged.student, judged.submission))
 
-    def _best(self, student: str, judged: Sequence[Judged]) -> Judged:
-        """The one that counts of all attempts of a student, put into the tree."""
+    def _known(self, student: str, digest: str) -> Judged | None:
+        """Return what was found for one of several attempts before, if nothing has changed since."""
+        if len(self._choices(student)) == 1:
+            return None
+        record = self.store.attempt_record(self.lab.name, student, digest)
+        return Judged.recorded(record) if record and record.state == self.state else None
+
+    def _counting(self, student: str, judged: Mapping[str, Judged]) -> Judged:
+        """Return the one that counts of all attempts of a student, with its canonical notebook."""
         choices = self._choices(student)
-        if len(choices) == 1:
-            return judged[0]
-        by_digest = {choice.attempt.digest: one for choice, one in zip(choices, judged, strict=True) if choice.attempt}
-        points = {
-            digest: -1.0 if one.refused else sum(question.points for question in one.questions)
-            for digest, one in by_digest.items()
-        }
-        chosen = best(choices, points)
+        chosen = best(choices, {digest: one.points for digest, one in judged.items()})
         assert chosen.attempt is not None
-        put(self.tree, self.lab, student, self.collected.histories[student], chosen)
-        return by_digest[chosen.attempt.digest]
+        counting = judged[chosen.attempt.digest]
+        failed = any(one.failed for one in judged.values())
+        if len(choices) > 1:
+            put(self.tree, self.store, self.lab.name, student, chosen)
+        if counting.notebook is None and not counting.refused:
+            try:
+                content = self.store.content(self.lab.name, student, counting.submission)
+                counting = replace(counting, notebook=self.reader.canonical(content))
+            except Refused as reason:
+                counting = replace(counting, refused=str(reason))
+                failed = failed or isinstance(reason, ReadingFailed)
+        return replace(counting, failed=failed)

@@ -1,7 +1,8 @@
-"""A lab's own answers, judged before anybody's, with the inputs that the class will meet.
+"""The reference solution of a lab, judged before any submission, with the inputs that the class will meet.
 
-What they do not pass would cost the whole class points through no fault of its own: a mistake in a hidden test, a
-machine on which kernels do not run, or inputs so unlucky that no right kernel comes near enough to the reference.
+Tests that the lab's own answers do not pass would cost the whole class points through no fault of its own: a mistake in
+a hidden test, a machine on which kernels do not run, or inputs so unlucky that no right kernel comes near enough to the
+reference.
 """
 
 import signal
@@ -9,7 +10,6 @@ from collections.abc import Collection
 from concurrent.futures.process import BrokenProcessPool
 from textwrap import indent
 
-from mlsys.classroom.batch.pool import MOST_S
 from mlsys.classroom.intake.canonical import released_lab
 from mlsys.classroom.processes.workers import worker
 from mlsys.classroom.store.record import WAITING, QuestionRecord
@@ -18,6 +18,8 @@ from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError
 from mlsys.grading.draws import SEED_VARIABLE
 
+MAX_JUDGING_S = 1800
+"""Seconds after which the judging of a lab's own answers is given up."""
 _NO_FAULT = ("passed", "slow", *WAITING, "not implemented")
 """Verdicts that stop nobody: a GPU may be slower than full points ask for, a lab may lack an answer of its own."""
 
@@ -26,7 +28,9 @@ class LabFault(UserError):
     """A lab whose own answers do not pass its tests here."""
 
 
-def check_own_answers(tree: CourseTree, lab: str, terms: Collection[Terms], *, device: str, cpu_limit_s: int) -> None:
+def check_reference_solution(
+    tree: CourseTree, lab: str, terms: Collection[Terms], *, device: str, cpu_limit_s: int
+) -> None:
     """Judge the answers of the lab as it is released now.
 
     Args:
@@ -63,7 +67,7 @@ def check_own_answers(tree: CourseTree, lab: str, terms: Collection[Terms], *, d
 def _judge(tree: CourseTree, lab: str, device: str, cpu_limit_s: int, under: Terms) -> tuple[QuestionRecord, ...]:
     from mlsys.classroom.batch.submission import judge_questions
 
-    signal.alarm(MOST_S)
+    signal.alarm(MAX_JUDGING_S)
     released = released_lab(tree, lab)
     released.notebook.metadata["mlsys"]["submitted_version"] = released.version
     return judge_questions(tree, lab, released.notebook, device, cpu_limit_s, under)

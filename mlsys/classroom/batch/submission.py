@@ -1,4 +1,4 @@
-"""All questions of one submission: the verdict of each, as it goes into the record."""
+"""Verdicts on all questions of one submission, as they go into the record."""
 
 import time
 from collections.abc import Collection, Iterable
@@ -38,7 +38,7 @@ def judge_questions(
         notebook: the canonical notebook of a submission.
         device: "cpu", "gpu" or "auto".
         cpu_limit_s: seconds of computing that one question may use.
-        terms: the run whose draws it meets, and whether it is sandboxed.
+        terms: the run whose random inputs it meets, and whether it is sandboxed.
         only: names of the questions to run; all of them when empty.
         tries: how often a question may be run whose process is lost.
     """

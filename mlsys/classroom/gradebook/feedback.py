@@ -1,4 +1,4 @@
-"""The page that a student gets back: verdicts, points, what they mean, what was mended; no hidden test.
+"""The page that a student gets back: verdicts, points, what they mean, what was repaired; no hidden test.
 
 The page stands on its own: it loads nothing from anywhere, and everything of the student's is escaped or cleaned. It is
 made in the helper process, and decides nothing: a text that cannot be set, or not in time, is shown as it stands.
@@ -11,23 +11,22 @@ from dataclasses import dataclass, field
 from functools import cache
 from html import escape
 from importlib.resources import files
-from typing import Any
 
 import jinja2
 from markupsafe import Markup
 from nbformat import NotebookNode
 
 from mlsys.classroom.gradebook.quote_answers import is_students, written, written_as
-from mlsys.classroom.intake.normalise import ADDED, is_answer
+from mlsys.classroom.intake.normalise import ADDED, grade_id, is_answer
 from mlsys.classroom.processes.limited import limited
-from mlsys.classroom.store.record import QuestionRecord
+from mlsys.classroom.store.record import QuestionRecord, Record
 from mlsys.course.starter import without_hidden_tests
 from mlsys.grading.error_map import ErrorPicture
 
 _log = logging.getLogger(__name__)
 
-PAGE_S = 5.0
-"""Seconds that one page may take, all of its parts together; it takes a tenth of one."""
+MAX_PAGE_S = 5.0
+"""Longest time to make one page, all of its parts together, in seconds; it takes a tenth of one."""
 
 _CODE_SPAN = re.compile(r"`([^`\n]+)`")
 
@@ -73,34 +72,39 @@ class Page:
         return sum(question.record.waiting for question in self.questions)
 
 
-def feedback_page(notebook: NotebookNode, about: Mapping[str, Any]) -> str:
-    """The page for an autograded notebook with the gradebook's scores; `about` are nbgrader's resources.
+def feedback_page(
+    notebook: NotebookNode, record: Record, comments: Mapping[str, str], late_penalty: float = 0.0
+) -> str:
+    """Return the page for an autograded notebook.
 
     If it cannot be made in time, it shows the student's texts without markup or colours; if even that fails, verdicts
     and points alone.
+
+    Args:
+        notebook: the autograded notebook.
+        record: how it was graded, with the points that a person gave.
+        comments: what a person wrote beside the answers, by grade_id.
+        late_penalty: points that are taken off.
     """
-    wanted = {name: about.get(name) for name in ("assignment", "student", "late_penalty")}
     for plain in (False, True):
         try:
-            return limited(_page, notebook, wanted, plain, time_s=PAGE_S)
+            return limited(_page, notebook, record, comments, late_penalty, plain, time_s=MAX_PAGE_S)
         except Exception as error:  # a score never depends on its page
-            _log.warning("the feedback page of %s is simpler than usual: %s", wanted["student"], type(error).__name__)
-    records = [_record(cell) for cell in notebook.cells if _is_graded(cell)]
-    title, penalty = title_of(notebook, str(wanted["assignment"])), float(wanted["late_penalty"] or 0)
-    return _bare(title, str(wanted["student"]), records, penalty)
+            _log.warning("the feedback page of %s is simpler than usual: %s", record.student, type(error).__name__)
+    return _bare(title_of(notebook, record.lab), record.student, record.questions, late_penalty)
 
 
 def refusal_page(title: str, student: str, reason: str) -> str:
-    """The page of a submission that was not graded."""
+    """Return the page of a submission that was not graded."""
     try:
-        return limited(render, Page(title, student, refused=reason), time_s=PAGE_S)
+        return limited(render, Page(title, student, refused=reason), time_s=MAX_PAGE_S)
     except Exception as error:
         _log.warning("the feedback page of %s is simpler than usual: %s", student, type(error).__name__)
         return _bare(title, student, (), refused=reason)
 
 
 def title_of(notebook: NotebookNode, name: str) -> str:
-    """The lab's title: the first heading of the course's own cells, or else the lab's name."""
+    """Return the lab's title: the first heading of the course's own cells, or else the lab's name."""
     headings = (
         cell.source.splitlines()[0].removeprefix("# ")
         for cell in notebook.cells
@@ -109,19 +113,31 @@ def title_of(notebook: NotebookNode, name: str) -> str:
     return next(headings, name)
 
 
-def _page(notebook: NotebookNode, about: Mapping[str, Any], plain: bool) -> str:
-    return render(page_of(notebook, about, plain=plain))
+def _page(notebook: NotebookNode, record: Record, comments: Mapping[str, str], late_penalty: float, plain: bool) -> str:
+    return render(page_of(notebook, record, comments, late_penalty, plain=plain))
 
 
-def page_of(notebook: NotebookNode, about: Mapping[str, Any], *, plain: bool = False) -> Page:
-    """What the page says, its texts as HTML, or as plain text if `plain`; called in the helper process only."""
+def page_of(
+    notebook: NotebookNode,
+    record: Record,
+    comments: Mapping[str, str],
+    late_penalty: float = 0.0,
+    *,
+    plain: bool = False,
+) -> Page:
+    """Return what the page says, its texts as HTML, or as plain text if `plain`; called in the helper process only."""
+    questions = {question.grade_id: question for question in record.questions}
     return Page(
-        title=title_of(notebook, about["assignment"]),
-        student=about["student"],
-        questions=[_result(cell, notebook.cells, plain) for cell in notebook.cells if _is_graded(cell)],
-        repairs=notebook.metadata["mlsys"]["repairs"],
-        penalty=float(about.get("late_penalty") or 0),
-        sandboxed=notebook.metadata["mlsys"].get("sandboxed", True),
+        title=title_of(notebook, record.lab),
+        student=record.student,
+        questions=[
+            _result(cell, questions[grade_id(cell)], notebook.cells, comments, plain)
+            for cell in notebook.cells
+            if _is_graded(cell)
+        ],
+        repairs=record.repairs,
+        penalty=late_penalty,
+        sandboxed=record.sandboxed,
         added=[_shown(cell, plain) for cell in notebook.cells if cell.metadata.get("mlsys", {}).get("role") == ADDED],
         plain=plain,
     )
@@ -131,16 +147,11 @@ def _is_graded(cell: NotebookNode) -> bool:
     return bool(cell.metadata.get("nbgrader", {}).get("grade"))
 
 
-def _record(graded: NotebookNode) -> QuestionRecord:
-    about = graded.metadata["mlsys"]
-    record = QuestionRecord(**about["record"])
-    return record.marked(float(graded.metadata["nbgrader"]["score"])) if about.get("marked") else record
-
-
-def _result(graded: NotebookNode, cells: list[NotebookNode], plain: bool) -> QuestionResult:
+def _result(
+    graded: NotebookNode, record: QuestionRecord, cells: list[NotebookNode], comments: Mapping[str, str], plain: bool
+) -> QuestionResult:
     from mlsys.classroom.gradebook import markup
 
-    record = _record(graded)
     question = graded.metadata["mlsys"]["question"]
     members = [cell for cell in cells if cell.metadata.get("mlsys", {}).get("question") == question]
     answers = [cell for cell in members if is_answer(cell)]
@@ -150,12 +161,12 @@ def _result(graded: NotebookNode, cells: list[NotebookNode], plain: bool) -> Que
         picture=ErrorPicture.read(record.picture) if record.picture else None,
         answers=[_shown(cell, plain) for cell in answers],
         tests=code(without_hidden_tests(graded.source)) if graded.cell_type == "code" else "",
-        comment="".join(prose(comment) for cell in answers if (comment := cell.metadata["mlsys"].get("comment"))),
+        comment="".join(prose(comment) for cell in answers if (comment := comments.get(grade_id(cell)))),
     )
 
 
 def _shown(cell: NotebookNode, plain: bool) -> str:
-    """HTML of a cell of the student's."""
+    """Return a cell of the student's as HTML."""
     from mlsys.classroom.gradebook import markup
 
     text, kind = written(cell), "raw" if plain else written_as(cell)
@@ -165,7 +176,7 @@ def _shown(cell: NotebookNode, plain: bool) -> str:
 
 
 def _bare(title: str, student: str, records: Sequence[QuestionRecord], penalty: float = 0.0, refused: str = "") -> str:
-    """A page that nothing can keep from being written: verdicts and points, without any text that a student wrote."""
+    """Return a page that can always be written: verdicts and points, without any text that a student wrote."""
     points = max(0.0, sum(record.points for record in records) - penalty)
     lines = (
         [f"Not graded: {refused}."] if refused else [f"{points:g} of {sum(r.max_points for r in records):g} points."]
@@ -180,7 +191,7 @@ def _bare(title: str, student: str, records: Sequence[QuestionRecord], penalty: 
 
 
 def render(page: Page) -> str:
-    """The page as HTML."""
+    """Return the page as HTML."""
     template, style = _template_and_style()
     return template.render(page=page, style=style) + "\n"
 
@@ -198,12 +209,12 @@ def _template_and_style() -> tuple[jinja2.Template, str]:
 
 
 def _code_spans(text: str) -> Markup:
-    """Plain text as HTML, with code where it stands between backticks; everything is escaped, whoever wrote it."""
+    """Return plain text as HTML, with code where it stands between backticks; everything is escaped."""
     return Markup(_CODE_SPAN.sub(r"<code>\1</code>", escape(text)))
 
 
 def _heading(record: QuestionRecord) -> Markup:
-    """The letter and title of a question, as in "a. Count the bytes"; other names only repeat the title."""
+    """Return the letter and title of a question, as in "a. Count the bytes"; other names only repeat the title."""
     if not record.title:
         return _code_spans(record.question)
     letter = record.question.partition("-")[0]

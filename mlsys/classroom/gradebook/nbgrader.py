@@ -1,20 +1,19 @@
 """nbgrader's gradebook of a class: refusals in, marks of people out, and the settings for grading."""
 
-from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from nbgrader.plugins.export import CsvExportPlugin
 
+from mlsys.classroom.gradebook.scores import marks_in
 from mlsys.classroom.store.record import Record
+from mlsys.classroom.store.store import Store
 from mlsys.course.nbgrader import log_to, nbgrader_config, open_gradebook
 from mlsys.course.tree import CourseTree
-from mlsys.errors import UserError
 from mlsys.judge.grade_question import LIMITS
 
 
-def enter_refusal(tree: CourseTree, lab: str, student: str, reason: str) -> None:
-    """Enter a submission that cannot be graded: no points, the reason as a comment, a person's marks untouched."""
+def record_refusal(tree: CourseTree, lab: str, student: str, reason: str) -> None:
+    """Record a submission that cannot be graded: no points, the reason as a comment, a person's marks untouched."""
     with open_gradebook(tree) as gradebook:
         gradebook.update_or_create_student(student)
         submission = gradebook.update_or_create_submission(lab, student)
@@ -26,16 +25,22 @@ def enter_refusal(tree: CourseTree, lab: str, student: str, reason: str) -> None
         gradebook.db.commit()
 
 
-def marks(tree: CourseTree, lab: str) -> dict[tuple[str, str], float]:
-    """The points that a person gave, by student and grade_id."""
+def marked_records(tree: CourseTree, store: Store, lab: str) -> dict[str, Record | None]:
+    """Return the records of a lab with the points that people gave, by student; None for one that cannot be read."""
+    records = store.records(lab)
+    given = _marks(tree, lab) if records else {}
+    return {student: record.marked(given) if record else None for student, record in records.items()}
+
+
+def _marks(tree: CourseTree, lab: str) -> dict[tuple[str, str], float]:
+    """Return the points that people gave, by student and grade_id."""
+    if not tree.gradebook.is_file():  # opening it would make one
+        return {}
     with open_gradebook(tree) as gradebook:
-        return {
-            (submission.student.id, grade.cell.name): float(grade.score)
-            for submission in gradebook.assignment_submissions(lab)
-            for notebook in submission.notebooks
-            for grade in notebook.grades
-            if grade.manual_score is not None
-        }
+        found: dict[tuple[str, str], float] = {}
+        for submission in gradebook.assignment_submissions(lab):
+            found |= marks_in(submission.student.id, submission.notebooks)
+        return found
 
 
 def export_gradebook(tree: CourseTree, lab: str, path: Path) -> None:
@@ -45,45 +50,10 @@ def export_gradebook(tree: CourseTree, lab: str, path: Path) -> None:
 
 
 def configured_device(tree: CourseTree) -> str:
-    """The device that the course's `nbgrader_config.py` sets for grading."""
+    """Return the device that the course's `nbgrader_config.py` sets for grading."""
     return str(nbgrader_config(tree).RunQuestions.get("device", "auto"))
 
 
 def configured_cpu_limit_s(tree: CourseTree) -> int:
-    """The limit on computing that the course's `nbgrader_config.py` sets for each question."""
+    """Return the limit on computing that the course's `nbgrader_config.py` sets for each question."""
     return int(nbgrader_config(tree).RunQuestions.get("cpu_limit_s", LIMITS.cpu_s))
-
-
-def marked_records(tree: CourseTree, lab: str) -> tuple[list[Record], list[Path]]:
-    """Return the records of a lab with the points that people gave, and the files of records that cannot be read.
-
-    Raises:
-        UserError: there are none.
-    """
-    paths = sorted((tree.root / "records" / lab).glob("*.json"))
-    if not paths:
-        raise UserError(f"{tree.root} has no results of {lab}: run `mlsys grade {lab}` first")
-    read = [(path, Record.read(path)) for path in paths]
-    given = _marks(tree, lab)
-    records = [
-        replace(
-            record,
-            questions=tuple(
-                question.marked(given[record.student, question.grade_id])
-                if (record.student, question.grade_id) in given
-                else question
-                for question in record.questions
-            ),
-        )
-        for _, record in read
-        if record
-    ]
-    return records, [path for path, record in read if not record]
-
-
-def _marks(tree: CourseTree, lab: str) -> Mapping[tuple[str, str], float]:
-    # Opening a gradebook that is not there would make one.
-    if not (tree.root / "gradebook.db").is_file():
-        return {}
-
-    return marks(tree, lab)

@@ -1,15 +1,14 @@
 """The course's own steps in nbgrader: `configure` puts them into its configurable lists.
 
-`nbgrader autograde LAB` in the course's folder then reads every file carefully (`SubmissionExporter`), mends it
-(`Ingest`), runs every question in a process of its own (`RunQuestions`), and records how it came out (`SaveRecord`).
+`nbgrader autograde LAB` in the course's folder then reads every file carefully (`SubmissionExporter`), normalises it
+(`Normalise`), runs every question in a process of its own (`RunQuestions`), writes the gradebook (`SaveScores`), and
+records how the submission came out (`SaveRecord`).
 """
 
 import os
 import sys
 import warnings
-from collections.abc import Sequence
-from dataclasses import asdict, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,22 +16,25 @@ from nbconvert.exporters import Exporter, NotebookExporter
 from nbconvert.exporters.exporter import ResourcesDict
 from nbformat import NotebookNode
 from nbgrader import preprocessors as steps
-from nbgrader.api import Gradebook, SubmittedNotebook
+from nbgrader.api import Gradebook
 from nbgrader.preprocessors import NbGraderPreprocessor
 from sqlalchemy.exc import SAWarning
 from traitlets import Integer, Unicode
 from traitlets.config import Config
 
 from mlsys.classroom.batch.submission import judge_questions
+from mlsys.classroom.batch.task import Judged
 from mlsys.classroom.gradebook.feedback import feedback_page
 from mlsys.classroom.gradebook.quote_answers import quote_written
-from mlsys.classroom.intake.normalise import grade_id, is_answer
-from mlsys.classroom.intake.submitted import canonical_with_limits, read_with_limits
-from mlsys.classroom.store.record import QuestionRecord, Record
-from mlsys.classroom.store.run import Terms, terms
-from mlsys.course.notebook import new_output
+from mlsys.classroom.gradebook.scores import comments_of_people, marks_in, show_verdicts, write_scores
+from mlsys.classroom.intake.canonical import released_lab
+from mlsys.classroom.intake.reading import canonical_with_limits, read_with_limits
+from mlsys.classroom.store.store import FileStore
+from mlsys.classroom.store.terms import terms
+from mlsys.course.digest import digest
 from mlsys.course.starter import starter
 from mlsys.course.tree import CourseTree
+from mlsys.errors import UserError
 from mlsys.judge.grade_question import LIMITS, device_and_versions
 
 Processed = tuple[NotebookNode, ResourcesDict]
@@ -58,7 +60,7 @@ def configure(c: Config) -> None:
     c.Exporter.optimistic_validation = True  # once at the end instead of after each step
     c.Autograde.exporter_class = SubmissionExporter
     c.Autograde.sanitize_preprocessors = [
-        Ingest,
+        Normalise,
         steps.ClearOutput,
         steps.DeduplicateIds,
         steps.OverwriteKernelspec,
@@ -68,7 +70,7 @@ def configure(c: Config) -> None:
     c.Autograde.autograde_preprocessors = [
         RunQuestions,
         steps.LimitOutput,
-        steps.SaveAutoGrades,
+        SaveScores,
         steps.AssignLatePenalties,
         SaveRecord,
         QuoteWrittenAnswers,
@@ -102,13 +104,14 @@ class SubmissionExporter(NotebookExporter):
         return self.from_notebook_node(notebook, resources, **kw)  # type: ignore[no-untyped-call]
 
 
-class Ingest(NbGraderPreprocessor):  # type: ignore[misc]
+class Normalise(NbGraderPreprocessor):  # type: ignore[misc]
     """Makes the submitted notebook canonical, with the repairs in its metadata."""
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> Processed:
-        """Mend one submission."""
-        about = resources["nbgrader"]
-        return canonical_with_limits(course_tree(), about["assignment"], about["student"], nb), resources
+        """Normalise one submission."""
+        tree, lab, student = course_tree(), resources["nbgrader"]["assignment"], resources["nbgrader"]["student"]
+        submission = digest(tree.submitted(lab, student).read_bytes())
+        return canonical_with_limits(tree, lab, nb, submission), resources
 
 
 class RunQuestions(NbGraderPreprocessor):  # type: ignore[misc]
@@ -120,75 +123,37 @@ class RunQuestions(NbGraderPreprocessor):  # type: ignore[misc]
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> Processed:
         """Run all questions of one submission."""
         tree, name, student = course_tree(), resources["nbgrader"]["assignment"], resources["nbgrader"]["student"]
-        under = terms(tree, name, student, nb.metadata["mlsys"]["submitted_digest"])
+        submission = nb.metadata["mlsys"]["submitted_digest"]
+        under = terms(FileStore(tree), name, student, submission)
         under = replace(under, sandboxed=True)  # only `mlsys grade` can be told to go on without
         questions = judge_questions(tree, name, nb, self.device, self.cpu_limit_s, under)
-        resources["mlsys_record"] = with_verdicts(nb, name, student, questions, under, self.device)
+        here = device_and_versions(self.device)
+        judged = Judged(student, submission, questions, notebook=nb, terms=under, **here)
+        record = resources["mlsys_record"] = judged.record(released_lab(tree, name))
+        show_verdicts(nb, record)
         return nb, resources
 
 
-def with_verdicts(
-    nb: NotebookNode, lab: str, student: str, questions: Sequence[QuestionRecord], under: Terms, device: str
-) -> Record:
-    """Put verdicts into a canonical notebook, as outputs that nbgrader scores, and return the record of them."""
-    nb.metadata["mlsys"]["sandboxed"] = under.sandboxed
-    cells = {grade_id(cell): cell for cell in nb.cells if grade_id(cell)}
-    for question in questions:
-        cell = cells[question.grade_id]
-        cell.metadata["mlsys"]["record"] = asdict(question)
-        if cell.cell_type == "code":
-            cell.outputs = outputs(question)
-    about = device_and_versions(device)
-    return Record(
-        student=student,
-        lab=lab,
-        version=nb.metadata["mlsys"]["submitted_version"],
-        graded_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        submission=nb.metadata["mlsys"]["submitted_digest"],
-        device=about["device"],
-        versions=about["versions"],
-        run=under.run,
-        seed=under.seed,
-        sandboxed=under.sandboxed,
-        repairs=tuple(nb.metadata["mlsys"]["repairs"]),
-        questions=tuple(questions),
-    )
+class SaveScores(NbGraderPreprocessor):  # type: ignore[misc]
+    """Takes the place of nbgrader's SaveAutoGrades: scores come from the record, not from the text of outputs."""
 
-
-def outputs(question: QuestionRecord) -> list[NotebookNode]:
-    """The outputs that make nbgrader give a verdict's points: an error none, one float that many, else all of them."""
-    text = f"{question.verdict}: {question.message}" if question.message else question.verdict
-    if question.points == question.max_points:
-        return [new_output("display_data", data={"text/plain": text})]
-    if question.points == 0:
-        return [new_output("error", ename=question.verdict, evalue=question.message, traceback=[text])]
-    return [new_output("execute_result", data={"text/plain": repr(question.points)}, execution_count=1)]
+    def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> Processed:
+        """Write the gradebook for one submission."""
+        about = resources["nbgrader"]
+        with Gradebook(about["db_url"]) as gradebook:
+            place = about["notebook"], about["assignment"], about["student"]
+            write_scores(gradebook.find_submission_notebook(*place), nb, resources["mlsys_record"])
+            gradebook.db.commit()
+        return nb, resources
 
 
 class SaveRecord(NbGraderPreprocessor):  # type: ignore[misc]
-    """Writes verdicts as comments into the gradebook, and the record of the submission beside it."""
+    """Keeps the record of the submission, once the grades are in the gradebook."""
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> Processed:
-        """Record one submission; the grades are in the gradebook already."""
-        about, record = resources["nbgrader"], resources["mlsys_record"]
-        with Gradebook(about["db_url"]) as gradebook:
-            for name, text in comments(nb, record).items():
-                comment = gradebook.find_comment(name, about["notebook"], about["assignment"], about["student"])
-                comment.auto_comment = text
-            gradebook.db.commit()
-        record.write(course_tree().record(record.lab, record.student))
+        """Record one submission."""
+        FileStore(course_tree()).save_record(resources["mlsys_record"])
         return nb, resources
-
-
-def comments(nb: NotebookNode, record: Record) -> dict[str, str]:
-    """What the gradebook says beside each answer cell of a judged question, by grade_id."""
-    by_question = {question.question: question for question in record.questions}
-    found = {}
-    for cell in nb.cells:
-        result = by_question.get(cell.metadata.get("mlsys", {}).get("question", ""))
-        if result is not None and is_answer(cell) and cell.cell_type == "code":
-            found[grade_id(cell)] = f"{result.verdict}: {result.message}" if result.message else result.verdict
-    return found
 
 
 class QuoteWrittenAnswers(NbGraderPreprocessor):  # type: ignore[misc]
@@ -209,29 +174,23 @@ class FeedbackExporter(Exporter):
     def from_notebook_node(self, nb: NotebookNode, resources: Any = None, **kw: Any) -> Any:
         """Convert one graded notebook."""
         nb, resources = super().from_notebook_node(nb, resources, **kw)
-        return feedback_page(nb, resources["nbgrader"]), resources
+        penalty = float(resources["nbgrader"].get("late_penalty") or 0)
+        return feedback_page(nb, resources["mlsys_record"], resources["mlsys_comments"], penalty), resources
 
 
 class GetMarks(NbGraderPreprocessor):  # type: ignore[misc]
-    """Tells the feedback page which points and comments a person gave."""
+    """Finds what the feedback page says: the record, with the points and comments that a person gave."""
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> Processed:
-        """Look up one graded notebook in the gradebook."""
+        """Look up one graded submission."""
         about = resources["nbgrader"]
+        record = FileStore(course_tree()).record(about["assignment"], about["student"])
+        if record is None or record.refused:
+            reason = record.refused if record else "there is no record of it that can be read"
+            raise UserError(f"{about['student']}: {reason}; run `mlsys grade {about['assignment']}` again")
         with Gradebook(about["db_url"]) as gradebook:
             place = about["notebook"], about["assignment"], about["student"]
-            add_marks(nb, gradebook.find_submission_notebook(*place))
+            submitted = gradebook.find_submission_notebook(*place)
+            resources["mlsys_record"] = record.marked(marks_in(about["student"], [submitted]))
+            resources["mlsys_comments"] = comments_of_people(submitted)
         return nb, resources
-
-
-def add_marks(nb: NotebookNode, submitted: SubmittedNotebook) -> None:
-    """Put what a person gave, points and comments, into the metadata of a graded notebook."""
-    grades = {grade.cell.name: grade for grade in submitted.grades}
-    remarks = {comment.cell.name: comment for comment in submitted.comments}
-    for cell in nb.cells:
-        about = cell.metadata.get("mlsys", {})
-        if grade := grades.get(grade_id(cell)):
-            about["marked"] = grade.manual_score is not None
-            cell.metadata["nbgrader"]["score"] = grade.score
-        if remark := remarks.get(grade_id(cell)):
-            about["comment"] = remark.manual_comment or ""

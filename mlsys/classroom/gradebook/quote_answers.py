@@ -20,8 +20,8 @@ imported_first("mlsys.classroom.gradebook.markup")
 
 _log = logging.getLogger(__name__)
 
-COLOURS_S = 5.0
-"""Seconds that colouring the code of one submission may take, all of it together; it takes a tenth of one."""
+MAX_COLOURING_S = 5.0
+"""Longest time for colouring the code of one submission may take, all of it together; it takes a tenth of one."""
 
 
 def quote_written(notebook: NotebookNode) -> None:
@@ -35,7 +35,7 @@ def quote_written(notebook: NotebookNode) -> None:
 
 
 def is_students(cell: NotebookNode) -> bool:
-    """Whether a cell of a canonical notebook is the student's: an answer, or one that was added."""
+    """Return whether a cell of a canonical notebook is the student's: an answer, or one that was added."""
     return is_answer(cell) or cell.metadata.get("mlsys", {}).get("role") == ADDED
 
 
@@ -49,13 +49,13 @@ def quoted(text: str) -> str:
 
 
 def written(cell: Any) -> str:
-    """What the student wrote in a cell of an autograded notebook."""
+    """Return what the student wrote in a cell of an autograded notebook."""
     text: str = cell.metadata["mlsys"].get("written", cell.source)
     return text
 
 
 def written_as(cell: Any) -> str:
-    """The type of the cell in which the student wrote it; "raw" for code that takes too long to colour."""
+    """Return the type of the cell in which the student wrote it; "raw" for code that takes too long to colour."""
     kind: str = cell.metadata["mlsys"].get("written_as", cell.cell_type)
     return kind
 
@@ -73,7 +73,7 @@ def _quote(cell: NotebookNode) -> None:
 
 def _colours_in_time(sources: list[str]) -> bool:
     try:
-        limited(_colour_all, sources, time_s=COLOURS_S)
+        limited(_colour_all, sources, time_s=MAX_COLOURING_S)
     except Exception as error:  # formgrader would meet the same
         _log.info("the code of a submission is shown without colours: %s", type(error).__name__)
         return False

@@ -1,4 +1,4 @@
-"""Entering what was judged: gradebook, record and feedback page of one submission, safe against a kill."""
+"""Record what was judged: gradebook, record and feedback page of one submission, safe against a kill."""
 
 import errno
 import logging
@@ -7,17 +7,14 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from sqlalchemy.exc import DBAPIError, OperationalError
 
-from mlsys.classroom.batch.pool import Judged
+from mlsys.classroom.batch.task import Judged
 from mlsys.classroom.gradebook.feedback import refusal_page
-from mlsys.classroom.gradebook.nbgrader import enter_refusal
-from mlsys.classroom.gradebook.scores import enter_scores
-from mlsys.classroom.intake.reader import Refused
-from mlsys.classroom.store.record import REFUSED, QuestionRecord, Record
-from mlsys.classroom.store.run import terms
+from mlsys.classroom.gradebook.nbgrader import record_refusal
+from mlsys.classroom.gradebook.scores import write_results
+from mlsys.classroom.store.store import Store
 from mlsys.core.files import write_atomically
 from mlsys.course.lab import Lab
 from mlsys.course.nbgrader import NbgraderFailed
@@ -52,14 +49,15 @@ _IN_LOGS = (
 """The same in nbgrader's log, which keeps no codes; it is read for a release only, and holds no student's text."""
 
 
-def enter(tree: CourseTree, lab: Lab, judged: Judged, state: str) -> None:
-    """Enter one judged submission.
+def record_result(tree: CourseTree, store: Store, lab: Lab, judged: Judged, state: str) -> None:
+    """Record one judged submission: gradebook, autograded notebook, feedback page, and the record itself.
 
     The record comes last. Until then one stands there that says that grading was interrupted, and keeps the run's
     secret, so that the next run draws the same.
 
     Args:
-        tree: the course.
+        tree: the course, whose nbgrader files are written.
+        store: where the record goes.
         lab: the lab.
         judged: what was found.
         state: what the record is recognised by; empty if it is to be graded again next time.
@@ -67,49 +65,32 @@ def enter(tree: CourseTree, lab: Lab, judged: Judged, state: str) -> None:
     Raises:
         UserError: the course's folder cannot be written, or its disk is full.
     """
-    student = judged.student
-    path = tree.record(lab.name, student)
-    if old := Record.read(path):
-        replace(old, state="", questions=(), refused=INTERRUPTED).write(path)
-    if judged.refused:
-        _refuse(tree, lab, judged, judged.refused, state)
+    if old := store.record(lab.name, judged.student):
+        store.save_record(replace(old, state="", questions=(), refused=INTERRUPTED))
+    if judged.refused or judged.notebook is None:
+        _refuse(tree, store, lab, judged, state)
         return
-    under = terms(tree, lab.name, student, judged.submission)
+    record = judged.record(lab, state)
     try:
-        record = enter_scores(tree, lab.name, student, judged.submission, judged.questions, under)
-    except Refused as reason:
-        _refuse(tree, lab, judged, str(reason), state="")
-        return
+        write_results(tree, record, judged.notebook)
     except (OSError, OperationalError):
         raise  # the course's folder is at fault: see `disk_faults`
     except Exception as error:
         if fault := fault_of_machine(error):
             raise UserError(_cure(tree, fault)) from error
         # Without a state it is tried again next time: the fault may not be the student's.
-        _refuse(tree, lab, judged, f"its scores could not be entered ({type(error).__name__}: {error})", state="")
+        reason = f"its scores could not be recorded ({type(error).__name__}: {error})"
+        _refuse(tree, store, lab, replace(judged, refused=reason), state="")
         return
-    replace(record, state=state).write(path)
+    store.save_record(record)
 
 
-def _refuse(tree: CourseTree, lab: Lab, judged: Judged, reason: str, state: str) -> None:
-    student = judged.student
-    enter_refusal(tree, lab.name, student, reason)
+def _refuse(tree: CourseTree, store: Store, lab: Lab, judged: Judged, state: str) -> None:
+    student, reason = judged.student, judged.refused
+    record_refusal(tree, lab.name, student, reason)
     shutil.rmtree(tree.autograded(lab.name, student).parent, ignore_errors=True)
     write_atomically(tree.feedback(lab.name, student), refusal_page(lab.title, student, reason).encode())
-    record = Record(
-        student=student,
-        lab=lab.name,
-        version=lab.version,
-        graded_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        state=state,
-        submission=judged.submission,
-        refused=reason,
-        questions=tuple(
-            QuestionRecord(question.name, question.title, question.graded.id, REFUSED, 0.0, question.points, reason)
-            for question in lab.questions
-        ),
-    )
-    record.write(tree.record(lab.name, student))
+    store.save_record(judged.record(lab, state))
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from mlsys.classroom.intake.files import (
     MAX_FILES,
     NOTHING,
     TOO_DEEP,
-    HandedFile,
+    SubmittedFile,
     check_size,
     files_in,
     safe_name,
@@ -59,7 +59,7 @@ class BadArchive(InvalidValue):
 
 
 @contextmanager
-def open_source(source: Path, lab: str = "") -> Iterator[list[HandedFile]]:
+def open_source(source: Path, lab: str = "") -> Iterator[list[SubmittedFile]]:
     """The files of a folder or a zip, in order of their names; an empty folder stands there as `name/`.
 
     Args:
@@ -133,7 +133,7 @@ def _count(path: Path) -> int:
     return int(length) // ENTRY_BYTES if length > MAX_FILES * ENTRY_BYTES else 0
 
 
-def members(path: Path, archive: zipfile.ZipFile) -> Iterator[HandedFile]:
+def members(path: Path, archive: zipfile.ZipFile) -> Iterator[SubmittedFile]:
     """The files of an open zip; those that no honest submission needs are refused.
 
     Raises:
@@ -151,16 +151,16 @@ def members(path: Path, archive: zipfile.ZipFile) -> Iterator[HandedFile]:
         if member.orig_filename == "./":
             continue
         if not safe_name(member.orig_filename.removeprefix("./")):
-            yield HandedFile(ascii(member.orig_filename)[1:-1], refused=BAD_NAME)
+            yield SubmittedFile(ascii(member.orig_filename)[1:-1], refused=BAD_NAME)
         elif _too_deep(name):
-            yield HandedFile(name, refused=TOO_DEEP)
+            yield SubmittedFile(name, refused=TOO_DEEP)
         elif not name.endswith("/"):
             reason = _fault(member)
             # What is refused is not read, and so counts for nothing.
             size = 0 if reason else member.file_size
-            yield HandedFile(name, _time(member), reason, size, partial(_extract, archive, member))
+            yield SubmittedFile(name, _time(member), reason, size, partial(_extract, archive, member))
         elif name not in folders:
-            yield HandedFile(name, refused=NOTHING)
+            yield SubmittedFile(name, refused=NOTHING)
 
 
 def _too_deep(name: str) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from nbformat import NotebookNode
 
-from mlsys.classroom.intake.normalise import ADDED, grade_id, ingest
+from mlsys.classroom.intake.normalise import ADDED, grade_id, normalise
 from mlsys.core.cells import defined_names, free_names, parse, plain_python, used_names
 from mlsys.course.lab import PREDICT, SETUP, SOLUTION, Cell, Lab
 from mlsys.course.notebook import read_notebook
@@ -19,13 +19,13 @@ from mlsys.judge.grade_question import StudentCell, Submission
 
 
 def released_lab(tree: CourseTree, name: str, version: str = "") -> Lab:
-    """The lab as it was released, in a version that is kept, or now."""
+    """Read the lab as it was released, in a version that is kept, or now."""
     path = tree.version(name, version) if version else tree.source(name)
     return Lab.of_notebook(read_notebook(path), str(path))
 
 
 def canonical_notebook(tree: CourseTree, lab: str, submitted: NotebookNode) -> NotebookNode:
-    """The canonical notebook of a submission, with the version that it is of and `repairs` in its metadata.
+    """Return the canonical notebook of a submission, with the version that it is of and `repairs` in its metadata.
 
     `submitted_version` is a version that is kept; `claimed_version` what the notebook says, if that is not the current
     version.
@@ -56,7 +56,7 @@ def canonical_notebook(tree: CourseTree, lab: str, submitted: NotebookNode) -> N
     elif version != current:
         notes = [f"The notebook says version {version[:20]!r} of the lab, which is not kept; {current} was used."]
         version = current
-    canonical = ingest(submitted, released, original)
+    canonical = normalise(submitted, released, original)
     canonical.notebook.metadata["mlsys"] |= {
         "submitted_version": version,
         "claimed_version": "" if claimed == current else claimed[:20],
@@ -79,7 +79,7 @@ def with_older_tests(current: Lab, older: Lab) -> list[str]:
 
 
 def _interface_changed(current: Lab, older: Lab, question: str) -> bool:
-    """Whether answers define other names or parameters, tests read others, or names are gone that answers used."""
+    """Return whether answers define other names or parameters, tests read others, or used names are gone."""
     now, before = _Interface(current, question), _Interface(older, question)
     gone = any(now.given.get(name) != before.given[name] for name in before.used)
     return gone or now.asked != before.asked or now.tested != before.tested
@@ -108,7 +108,7 @@ class _Interface:
 
 
 def _definitions(sources: Iterable[str]) -> dict[str, str]:
-    """The names that a lab's own cells define, each with the parameters of its last function, or nothing."""
+    """Map the names that a lab's own cells define to the parameters of the last function, or nothing."""
     found: dict[str, str] = {}
     for source in sources:
         found |= dict.fromkeys(defined_names(source), "")

@@ -6,19 +6,20 @@ unknown to the roster, or missing.
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from mlsys.classroom.intake.archive import check_total, open_source
-from mlsys.classroom.intake.files import NOTHING, SUBMITTED, HandedFile, read_file, utc_time
-from mlsys.classroom.intake.layouts import STAMP, Handed, Ignored
+from mlsys.classroom.intake.files import NOTHING, SUBMITTED, SubmittedFile, read_file, utc_time
+from mlsys.classroom.intake.layouts import STAMP, Ignored, Upload
 from mlsys.classroom.intake.notebook_choice import notebook_of
 from mlsys.classroom.intake.reader import Refused
-from mlsys.classroom.intake.roster_matching import Owners, by_student
-from mlsys.classroom.intake.submitted import read_with_limits
+from mlsys.classroom.intake.reading import check_notebook
+from mlsys.classroom.intake.roster_matching import Matched, by_student
+from mlsys.classroom.store.store import FileStore, Store
 from mlsys.classroom.students.attempt_policy import POLICIES, Choice, candidates, late_days_left
 from mlsys.classroom.students.deadlines import BadTime, plausible
 from mlsys.classroom.students.history import Attempt, History
@@ -34,8 +35,8 @@ class Collected:
     """What came in.
 
     Attributes:
-        choices: for each student who handed in, what has to be graded: one choice, or several under "best". The first
-            is in the tree's `submitted/` already.
+        choices: for each student who handed in, what has to be graded: one choice, or several under "best". One
+            alone is in the tree's `submitted/` already.
         histories: all their attempts.
         unknown: students that the roster does not have, and why; they are graded under the name of their file.
         ignored: files that belong to nobody, and why.
@@ -52,13 +53,18 @@ class Collected:
 
     @property
     def students(self) -> list[str]:
-        """Who handed in, in alphabetical order."""
+        """Return who handed in, in alphabetical order."""
         return sorted(self.choices)
 
     @property
     def refused(self) -> dict[str, str]:
-        """Whose submission cannot be graded, and why."""
+        """Return whose submission cannot be graded, and why."""
         return {student: choices[0].reason for student, choices in self.choices.items() if choices[0].reason}
+
+    def digests(self, student: str) -> tuple[str, ...]:
+        """Return the digests of a student's attempts that may count, each once."""
+        attempts = (choice.attempt for choice in self.choices[student])
+        return tuple(dict.fromkeys(attempt.digest for attempt in attempts if attempt))
 
 
 def collect(
@@ -67,10 +73,12 @@ def collect(
     lab: str,
     roster: Roster | None = None,
     *,
+    store: Store | None = None,
     policy: str = "newest",
     now: datetime | None = None,
+    check: Callable[[bytes], None] = check_notebook,
 ) -> Collected:
-    """Keep every attempt of `source`, and put each student's attempt that counts into the tree.
+    """Keep every attempt of `source`, and put each student's attempt that counts into the tree, if that is known.
 
     Collecting again, also after a kill, changes nothing: an attempt met again is the same attempt.
 
@@ -80,19 +88,22 @@ def collect(
         tree: the nbgrader tree.
         lab: the lab.
         roster: gives the students' ids, due times and late days.
+        store: where attempts are kept; the files of the tree when None.
         policy: one of `POLICIES`.
         now: the present, with time zone; times after it are in doubt.
+        check: reads what was handed in now, and raises `Refused` for what is no notebook.
 
     Raises:
         UserError: no such source, a zip beyond the limits, an unknown policy, a policy that needs due times which the
             roster does not have, or a folder that cannot be written.
     """
     candidates((), policy)
+    store = store or FileStore(tree)
     with ExitStack() as stack:
         if source is not None:
             files = stack.enter_context(open_source(source, lab))
-        elif (tree.root / SUBMITTED).is_dir():
-            files = stack.enter_context(open_source(tree.root / SUBMITTED, lab))
+        elif tree.submissions.is_dir():
+            files = stack.enter_context(open_source(tree.submissions, lab))
             # Not those of other labs. What a student calls a folder of her own does not matter.
             files = [file for file in files if _is_of(lab, file)]
         else:
@@ -104,34 +115,36 @@ def collect(
         _check_policy(policy, handed, roster, lab)
         histories, doubtful = {}, []
         for student, items in handed.students.items():
-            history = History.read(tree, lab, student)
+            intake = _Intake(store, lab, student, check)
+            history = store.history(lab, student)
             if source is not None:
-                history = _with_earlier(history, tree.submitted(lab, student))
-            for attempt, doubt in _attempts(items, history, lab, now or datetime.now(UTC)):
+                history = intake.with_earlier(history, tree.submitted(lab, student))
+            for attempt, doubt in intake.attempts(items, history, now or datetime.now(UTC)):
                 if doubt:
                     doubtful.append(Ignored(attempt.name, doubt))
                 if source is not None or not _was_put_there(attempt, history):
-                    history = history.with_attempt(attempt)
+                    history = intake.with_attempt(history, attempt)
             histories[student] = history
     choices = {}
     for student, history in histories.items():
-        due, days = _deadline(tree, student, lab, roster)
+        due, days = _deadline(store, student, lab, roster)
         choices[student] = tuple(candidates(history.attempts, policy, due, days))
-        put(tree, lab, student, history, choices[student][0])
+        if len(choices[student]) == 1:  # else the best of them, once they are judged
+            put(tree, store, lab, student, choices[student][0])
     missing = [student for student in roster.students if student not in choices] if roster else []
     return Collected(
         choices, histories, tuple(handed.unknown), tuple(handed.ignored), tuple(doubtful), tuple(sorted(missing))
     )
 
 
-def _is_of(lab: str, file: HandedFile) -> bool:
-    """Whether a file of `submitted/` is one of the lab's, or a student's folder that cannot be looked through."""
+def _is_of(lab: str, file: SubmittedFile) -> bool:
+    """Return whether a file of `submitted/` is one of the lab's, or a student's folder that cannot be read."""
     second = file.name.split("/")[1:2]
     return second == [lab] or (second == [""] and file.refused != NOTHING)
 
 
-def put(tree: CourseTree, lab: str, student: str, history: History, choice: Choice) -> None:
-    """Put the attempt that counts where it is graded; where none does, nothing is left there of an earlier one."""
+def put(tree: CourseTree, store: Store, lab: str, student: str, choice: Choice) -> None:
+    """Put the attempt that counts where nbgrader looks for it; where none does, leave nothing of an earlier one."""
     target, attempt = tree.submitted(lab, student), choice.attempt
     stamp = target.with_name(STAMP)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -142,7 +155,7 @@ def put(tree: CourseTree, lab: str, student: str, history: History, choice: Choi
         target.unlink(missing_ok=True)
         stamp.unlink(missing_ok=True)
         return
-    data = history.file(attempt).read_bytes()
+    data = store.content(lab, student, attempt.digest)
     if not target.is_file() or target.is_symlink() or target.read_bytes() != data:
         write_atomically(target, data)
     if attempt.time is not None:
@@ -154,12 +167,12 @@ def put(tree: CourseTree, lab: str, student: str, history: History, choice: Choi
 
 
 def _was_put_there(attempt: Attempt, history: History) -> bool:
-    """Whether what lies in the tree is what `put` left: an attempt that is known, or nothing."""
+    """Return whether what lies in the tree is what `put` left: an attempt that is known, or nothing."""
     nothing = attempt.name.endswith("/")
     return bool(history.attempts) if nothing else attempt.digest in {one.digest for one in history.attempts}
 
 
-def _check_policy(policy: str, handed: Owners, roster: Roster | None, lab: str) -> None:
+def _check_policy(policy: str, handed: Matched, roster: Roster | None, lab: str) -> None:
     origins = {item.origin for items in handed.students.values() for item in items}
     if policy == "on-time" and not (roster and lab in roster.labs) and origins - {"canvas"}:
         raise UserError(
@@ -168,66 +181,81 @@ def _check_policy(policy: str, handed: Owners, roster: Roster | None, lab: str) 
         )
 
 
-def _with_earlier(history: History, submitted: Path) -> History:
-    """With what was put into the tree before attempts were listed, or by nbgrader."""
-    if any(path.is_symlink() for path in (submitted, submitted.parent, submitted.parent.parent)):
-        return history
-    try:
-        status = submitted.lstat()
-    except OSError:  # there is none
-        return history
-    if not stat.S_ISREG(status.st_mode):
-        return history
-    earlier = Attempt("", submitted.name, SUBMITTED, utc_time(status.st_mtime))
-    try:
-        data = read_file(submitted, status.st_size)
-    except Refused as reason:
-        return history.with_attempt(replace(earlier, refused=str(reason)))
-    if digest(data) in {attempt.digest for attempt in history.attempts}:
-        return history
-    return history.with_attempt(_checked(replace(earlier, digest=digest(data)), history, data))
+@dataclass(frozen=True)
+class _Intake:
+    """The taking in of one student's files."""
 
+    store: Store
+    lab: str
+    student: str
+    check: Callable[[bytes], None]
 
-def _attempts(items: list[Handed], history: History, lab: str, now: datetime) -> list[tuple[Attempt, str]]:
-    """The attempts in one student's files, each with the doubt about its time."""
-    try:
-        chosen = notebook_of(items, lab)
-    except Refused as reason:
-        names = sorted(item.file.name for item in items)
-        name = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-        return [(Attempt("", name, items[0].origin, refused=str(reason)), "")]
-    result = []
-    for item in chosen:
-        time, doubt = item.file.time, item.doubt
+    def with_attempt(self, history: History, attempt: Attempt) -> History:
+        """Return the history with one attempt more, kept in the store, unless it is known already."""
+        longer = history.with_attempt(attempt)
+        if longer is not history:
+            self.store.save_history(self.lab, self.student, longer)
+        return longer
+
+    def with_earlier(self, history: History, submitted: Path) -> History:
+        """Return the history with what was put into the tree before attempts were listed, or by nbgrader."""
+        if any(path.is_symlink() for path in (submitted, submitted.parent, submitted.parent.parent)):
+            return history
         try:
-            time = plausible(time, now, "its time") if time else None
-        except BadTime as error:
-            time, doubt = None, str(error)
-        attempt = Attempt(
-            "", item.file.name, item.origin, time, item.number, item.late, canvas_id=item.person.canvas_id
-        )
+            status = submitted.lstat()
+        except OSError:  # there is none
+            return history
+        if not stat.S_ISREG(status.st_mode):
+            return history
+        earlier = Attempt("", submitted.name, SUBMITTED, utc_time(status.st_mtime))
         try:
-            data = item.file.read()
-            attempt = replace(attempt, digest=digest(data))
-            if not history.knows(attempt):
-                attempt = _checked(attempt, history, data)
+            data = read_file(submitted, status.st_size)
         except Refused as reason:
-            attempt = replace(attempt, refused=str(reason))
-        result.append((attempt, doubt))
-    return result
+            return self.with_attempt(history, replace(earlier, refused=str(reason)))
+        if digest(data) in {attempt.digest for attempt in history.attempts}:
+            return history
+        return self.with_attempt(history, self._checked(replace(earlier, digest=digest(data)), data))
+
+    def attempts(self, items: list[Upload], history: History, now: datetime) -> list[tuple[Attempt, str]]:
+        """Return the attempts in the student's files, each with the doubt about its time."""
+        try:
+            chosen = notebook_of(items, self.lab)
+        except Refused as reason:
+            names = sorted(item.file.name for item in items)
+            name = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+            return [(Attempt("", name, items[0].origin, refused=str(reason)), "")]
+        result = []
+        for item in chosen:
+            time, doubt = item.file.time, item.doubt
+            try:
+                time = plausible(time, now, "its time") if time else None
+            except BadTime as error:
+                time, doubt = None, str(error)
+            attempt = Attempt(
+                "", item.file.name, item.origin, time, item.number, item.late, canvas_id=item.person.canvas_id
+            )
+            try:
+                data = item.file.read()
+                attempt = replace(attempt, digest=digest(data))
+                if not history.knows(attempt):
+                    attempt = self._checked(attempt, data)
+            except Refused as reason:
+                attempt = replace(attempt, refused=str(reason))
+            result.append((attempt, doubt))
+        return result
+
+    def _checked(self, attempt: Attempt, data: bytes) -> Attempt:
+        """Return the attempt with its content kept, and refused if that is no notebook."""
+        self.store.save_content(self.lab, self.student, attempt.digest, data)
+        try:
+            self.check(data)
+        except Refused as reason:
+            return replace(attempt, refused=str(reason))
+        return attempt
 
 
-def _checked(attempt: Attempt, history: History, data: bytes) -> Attempt:
-    """The attempt with its content kept, and refused if that is no notebook."""
-    try:
-        read_with_limits(history.keep(attempt.digest, data))
-    except Refused as reason:
-        return replace(attempt, refused=str(reason))
-    return attempt
-
-
-def _deadline(tree: CourseTree, student: str, lab: str, roster: Roster | None) -> tuple[datetime | None, int]:
+def _deadline(store: Store, student: str, lab: str, roster: Roster | None) -> tuple[datetime | None, int]:
     if roster is None or student not in roster.students:
         return None, 0
     about = roster.students[student]
-    return about.due.get(lab), late_days_left(tree, about, lab)
+    return about.due.get(lab), late_days_left(about, lab, lambda earlier: store.history(earlier, student).attempts)

@@ -1,4 +1,4 @@
-"""The files of a folder that somebody handed in: links, devices and names that lead elsewhere are refused."""
+"""Submitted files in a folder: links, devices and names that lead elsewhere are refused."""
 
 import os
 import re
@@ -16,7 +16,7 @@ from mlsys.errors import UserError
 
 MAX_FILES = 200_000
 """Files of a whole source, so that its list fits into memory: a thousand students with two hundred files each."""
-MAX_OWNER_FILES = 2_000
+MAX_STUDENT_FILES = 2_000
 """Files and folders of one student; whoever hands in more is refused, and nobody else is."""
 MAX_DEPTH = 8
 SUBMITTED = "submitted"
@@ -34,7 +34,7 @@ _BAD_NAME = re.compile(
 
 
 @dataclass(frozen=True)
-class HandedFile:
+class SubmittedFile:
     """A file: its path inside the source, its time if known, why it is refused if it is, its bytes, and its content."""
 
     name: str
@@ -54,11 +54,11 @@ class HandedFile:
         return self.content()
 
 
-def files_in(root: Path, lab: str = "") -> Iterator[HandedFile]:
-    """The files in a folder and its subfolders; an empty folder stands there as `name/`.
+def files_in(root: Path, lab: str = "") -> Iterator[SubmittedFile]:
+    """Yield the files in a folder and its subfolders; an empty folder stands there as `name/`.
 
-    A student's folder that holds more than `MAX_OWNER_FILES`, or that cannot be read, stands there as `name/` too, with
-    the reason why it is refused.
+    A student's folder that holds more than `MAX_STUDENT_FILES`, or that cannot be read, stands there as `name/` too,
+    with the reason why it is refused.
 
     Args:
         root: the folder.
@@ -74,17 +74,17 @@ def files_in(root: Path, lab: str = "") -> Iterator[HandedFile]:
 
 
 def too_many_files() -> str:
-    """Why a student with more than `MAX_OWNER_FILES` is refused."""
-    return f"it holds more than {MAX_OWNER_FILES} files: hand in the notebook only"
+    """Say why a student with more than `MAX_STUDENT_FILES` is refused."""
+    return f"it holds more than {MAX_STUDENT_FILES} files: hand in the notebook only"
 
 
 def is_debris(name: str) -> bool:
-    """Whether a path is one that file managers and Jupyter leave behind."""
+    """Return whether a path is one that file managers and Jupyter leave behind."""
     return bool(_DEBRIS.search(name))
 
 
-def _shared(folder: Path, root: Path, lab: str, levels: int) -> Iterator[HandedFile]:
-    """The files in a folder of many students' files; up to `levels` further ones lie in each other."""
+def _shared(folder: Path, root: Path, lab: str, levels: int) -> Iterator[SubmittedFile]:
+    """Yield the files in a folder of many students' files; up to `levels` further ones lie in each other."""
     count, folders = 0, list[Path]()
     try:
         with os.scandir(folder) as entries:
@@ -107,33 +107,33 @@ def _shared(folder: Path, root: Path, lab: str, levels: int) -> Iterator[HandedF
         else:
             yield from _by_lab(below, root, lab)
     if not count and folder != root:
-        yield HandedFile(_name(folder, root) + "/", refused=NOTHING)
+        yield SubmittedFile(_name(folder, root) + "/", refused=NOTHING)
 
 
-def _by_lab(folder: Path, root: Path, lab: str) -> Iterator[HandedFile]:
-    """The files of one student in an nbgrader tree: the lab's may be as many as all others together."""
+def _by_lab(folder: Path, root: Path, lab: str) -> Iterator[SubmittedFile]:
+    """Yield the files of one student in an nbgrader tree: the lab's may be as many as all others together."""
     try:
         with os.scandir(folder) as entries:
-            found = list(islice(entries, MAX_OWNER_FILES + 1))
+            found = list(islice(entries, MAX_STUDENT_FILES + 1))
     except OSError as error:
         yield _unreadable(folder, root, error)
         return
     if not found:
-        yield HandedFile(_name(folder, root) + "/", refused=NOTHING)
+        yield SubmittedFile(_name(folder, root) + "/", refused=NOTHING)
     folders = [Path(entry.path) for entry in found if entry.is_dir(follow_symlinks=False)]
     ours = [folder / lab] if (folder / lab).is_dir() and not (folder / lab).is_symlink() else []
     for path in ours:
         yield from _of_one([path], root)
-    if len(found) > MAX_OWNER_FILES:
-        yield HandedFile(_name(folder, root) + "/", refused=too_many_files())
+    if len(found) > MAX_STUDENT_FILES:
+        yield SubmittedFile(_name(folder, root) + "/", refused=too_many_files())
         return
     yield from (_file(Path(entry.path), root) for entry in found if not entry.is_dir(follow_symlinks=False))
     yield from _of_one([path for path in folders if path not in ours], root)
 
 
-def _of_one(folders: list[Path], root: Path) -> list[HandedFile]:
+def _of_one(folders: list[Path], root: Path) -> list[SubmittedFile]:
     """What one student has in some folders; no more than the folders themselves if it is too much."""
-    found: list[HandedFile] = []
+    found: list[SubmittedFile] = []
     count, left = 0, list(folders)
     while left:
         here = left.pop()
@@ -142,25 +142,27 @@ def _of_one(folders: list[Path], root: Path) -> list[HandedFile]:
             with os.scandir(here) as entries:
                 for entry in entries:
                     count += 1
-                    if count > MAX_OWNER_FILES:
-                        return [HandedFile(_name(folder, root) + "/", refused=too_many_files()) for folder in folders]
+                    if count > MAX_STUDENT_FILES:
+                        return [
+                            SubmittedFile(_name(folder, root) + "/", refused=too_many_files()) for folder in folders
+                        ]
                     path = Path(entry.path)
                     if not entry.is_dir(follow_symlinks=False):
                         found.append(_file(path, root))
                     elif len(path.relative_to(root).parts) > MAX_DEPTH:
-                        found.append(HandedFile(_name(path, root) + "/", refused=TOO_DEEP))
+                        found.append(SubmittedFile(_name(path, root) + "/", refused=TOO_DEEP))
                     else:
                         left.append(path)
         except OSError as error:
             found.append(_unreadable(here, root, error))
             continue
         if count == before:
-            found.append(HandedFile(_name(here, root) + "/", refused=NOTHING))
+            found.append(SubmittedFile(_name(here, root) + "/", refused=NOTHING))
     return found
 
 
-def _unreadable(folder: Path, root: Path, error: OSError) -> HandedFile:
-    return HandedFile(_name(folder, root) + "/", refused=f"it could not be read ({error.strerror})")
+def _unreadable(folder: Path, root: Path, error: OSError) -> SubmittedFile:
+    return SubmittedFile(_name(folder, root) + "/", refused=f"it could not be read ({error.strerror})")
 
 
 def _name(path: Path, root: Path) -> str:
@@ -168,18 +170,18 @@ def _name(path: Path, root: Path) -> str:
     return relative if safe_name(relative) else ascii(relative)[1:-1]
 
 
-def _file(path: Path, root: Path) -> HandedFile:
+def _file(path: Path, root: Path) -> SubmittedFile:
     name = _name(path, root)
     if not safe_name(name):
-        return HandedFile(name, refused=BAD_NAME)
+        return SubmittedFile(name, refused=BAD_NAME)
     try:
         status = path.lstat()
     except OSError as error:
-        return HandedFile(name, refused=f"it could not be read ({error.strerror})")
+        return SubmittedFile(name, refused=f"it could not be read ({error.strerror})")
     if not stat.S_ISREG(status.st_mode):
-        return HandedFile(name, refused=LINK)
+        return SubmittedFile(name, refused=LINK)
     size = status.st_size
-    return HandedFile(name, utc_time(status.st_mtime), size=size, content=partial(read_file, path, size))
+    return SubmittedFile(name, utc_time(status.st_mtime), size=size, content=partial(read_file, path, size))
 
 
 def utc_time(seconds: float) -> datetime | None:

@@ -1,4 +1,4 @@
-"""Whose file is it? The ways in which submissions come: an nbgrader tree, a flat folder, Canvas's or Moodle's download.
+"""Layouts of submissions: an nbgrader tree, a flat folder, Canvas's or Moodle's download. Each says whose a file is.
 
     ann/tiling/tiling.ipynb                                        nbgrader
     ann.ipynb                                                      flat
@@ -19,7 +19,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from mlsys.classroom.intake.files import NOTHING, SUBMITTED, HandedFile, is_debris, safe_name
+from mlsys.classroom.intake.files import NOTHING, SUBMITTED, SubmittedFile, is_debris, safe_name
 from mlsys.classroom.intake.lms_names import Reading, canvas_readings, moodle_readings, the_one
 from mlsys.classroom.intake.reader import Refused
 from mlsys.classroom.students.deadlines import BadTime, parse_time
@@ -35,7 +35,7 @@ _NO_STUDENTS = (SUBMITTED, "source", "release", "autograded", "feedback")
 
 
 @dataclass(frozen=True)
-class Handed:
+class Upload:
     """A file that somebody handed in: who, under what name, and what the LMS says about it.
 
     Attributes:
@@ -50,7 +50,7 @@ class Handed:
         doubt: why its time is not known.
     """
 
-    file: HandedFile
+    file: SubmittedFile
     person: Person
     key: str
     title: str
@@ -79,9 +79,9 @@ class InDoubt(Exception):
 
 
 def place(
-    files: Iterable[HandedFile], lab: str, students: Collection[Student] = (), *, below: bool = True
-) -> tuple[list[Handed], list[Ignored]]:
-    """The handed-in files among `files`, and the others.
+    files: Iterable[SubmittedFile], lab: str, students: Collection[Student] = (), *, below: bool = True
+) -> tuple[list[Upload], list[Ignored]]:
+    """Split `files` into uploads and others.
 
     Args:
         files: all files of the source.
@@ -107,11 +107,11 @@ def place(
             reason = f"in doubt: {shared!r} may be a student's folder or hold those of all: take out what lies in it"
             return [], [*ignored, Ignored(f"{shared}/", reason)]
         layout = possible[0] if possible else inner
-    handed: list[Handed] = []
-    silent: list[Handed] = []
+    handed: list[Upload] = []
+    silent: list[Upload] = []
     for name, file in named:
         try:
-            found = layout.owner(file, name)
+            found = layout.upload_of(file, name)
         except InDoubt as doubt:
             ignored.append(Ignored(file.name, f"in doubt: {doubt}"))
             continue
@@ -141,19 +141,19 @@ class _Layout:
     def fits(self, name: str) -> bool:
         """Whether a file that lies so is somebody's, or in doubt."""
         try:
-            return self.owner(HandedFile(name), name) is not None
+            return self.upload_of(SubmittedFile(name), name) is not None
         except InDoubt:
             return True
 
     def knows(self, name: str) -> bool:
         """Whether a file that lies so is that of a student of the roster."""
         try:
-            found = self.owner(HandedFile(name), name)
+            found = self.upload_of(SubmittedFile(name), name)
         except InDoubt:
             return False
         return found is not None and find(found.person, self.students).student is not None
 
-    def owner(self, file: HandedFile, name: str) -> Handed | None:
+    def upload_of(self, file: SubmittedFile, name: str) -> Upload | None:
         """Whose file it is by the outermost name alone.
 
         Raises:
@@ -179,17 +179,17 @@ class _Layout:
         # A folder that is empty, or refused as a whole.
         return replace(found, title=f"{found.title}/" if found.title else f"{self.lab}{NOTEBOOK}")
 
-    def _nbgrader(self, file: HandedFile, student: str, deeper: list[str], folder: str) -> Handed | None:
+    def _nbgrader(self, file: SubmittedFile, student: str, deeper: list[str], folder: str) -> Upload | None:
         odd = student in _NO_STUDENTS or (bool(self.shared) and student == self.lab)
         if odd and not self._is_student(student):
             return None
-        return Handed(file, Person(student=student, name=student), student, "/".join(deeper), "nbgrader", folder)
+        return Upload(file, Person(student=student, name=student), student, "/".join(deeper), "nbgrader", folder)
 
-    def _flat(self, file: HandedFile, name: str) -> Handed:
+    def _flat(self, file: SubmittedFile, name: str) -> Upload:
         stem = name[: -len(NOTEBOOK)]
         if self.shared and stem == self.lab and not self._is_student(stem):
             raise InDoubt(f"it may be of a student {self.shared!r} or of one called {stem!r}: call it <student>.ipynb")
-        return Handed(file, Person(student=stem, name=stem, sis_login_id=stem), stem, name, "flat", file.name)
+        return Upload(file, Person(student=stem, name=stem, sis_login_id=stem), stem, name, "flat", file.name)
 
     def _the_one(self, readings: list[Reading]) -> Reading:
         reading = the_one(readings, self.students)
@@ -202,17 +202,17 @@ class _Layout:
         return any(student.id == name for student in self.students)
 
 
-def _moodle(file: HandedFile, reading: Reading, deeper: list[str], top: str) -> Handed:
+def _moodle(file: SubmittedFile, reading: Reading, deeper: list[str], top: str) -> Upload:
     title = "/".join([*filter(None, [reading.title]), *deeper]) or top
     title = f"online text {title}" if reading.is_text and not reading.title else title
     who = reading.person
-    return Handed(replace(file, time=None), who, reading.key, title, "moodle", f"{who.name} {reading.key}")
+    return Upload(replace(file, time=None), who, reading.key, title, "moodle", f"{who.name} {reading.key}")
 
 
-def _canvas(file: HandedFile, reading: Reading) -> Handed:
+def _canvas(file: SubmittedFile, reading: Reading) -> Upload:
     user = reading.person.canvas_id
     where = f"Canvas's user {user}" if user else reading.key
-    handed = Handed(replace(file, time=None), reading.person, reading.key, reading.title, "canvas", where)
+    handed = Upload(replace(file, time=None), reading.person, reading.key, reading.title, "canvas", where)
     return replace(handed, number=reading.number, late=reading.late)
 
 
@@ -224,9 +224,9 @@ def _shared_folder(names: Collection[str]) -> str:
     return first if all("/" in name for name in names) and not moodle_readings(first) else ""
 
 
-def _timed(handed: list[Handed], silent: list[Handed], lab: str) -> list[Handed]:
+def _timed(handed: list[Upload], silent: list[Upload], lab: str) -> list[Upload]:
     """With the times that nbgrader wrote, and with those who handed in nothing but debris."""
-    stamps: dict[str, list[HandedFile]] = {}
+    stamps: dict[str, list[SubmittedFile]] = {}
     for item in silent:
         if item.title == STAMP:
             stamps.setdefault(item.place, []).append(item.file)
@@ -241,12 +241,12 @@ def _timed(handed: list[Handed], silent: list[Handed], lab: str) -> list[Handed]
     for item in silent:
         if item.place not in places:
             places.add(item.place)
-            nothing = HandedFile(f"{item.file.name.rpartition('/')[0]}/", refused=NOTHING)
+            nothing = SubmittedFile(f"{item.file.name.rpartition('/')[0]}/", refused=NOTHING)
             result.append(replace(item, file=nothing, title=f"{lab}{NOTEBOOK}"))
     return result
 
 
-def _time(stamps: list[HandedFile]) -> tuple[datetime | None, str]:
+def _time(stamps: list[SubmittedFile]) -> tuple[datetime | None, str]:
     """The time in nbgrader's file, or why it is not known."""
     try:
         if len(stamps) > 1:

@@ -18,20 +18,20 @@ from mlsys.judge.student_cells import read_added
 ADDED = "added"
 """Role of a student's own cells in a canonical notebook."""
 
-MOST_LINES = 8
-"""Line numbers that one sentence of the report lists."""
+MAX_LISTED_LINES = 8
+"""Most line numbers that one sentence of the report lists."""
 
 
 @dataclass(frozen=True)
 class Canonical:
-    """A notebook ready for grading, and what had to be mended."""
+    """A notebook ready for grading, and the repairs that were made."""
 
     notebook: NotebookNode
     repairs: tuple[str, ...]
 
 
-def ingest(submitted: NotebookNode, released: NotebookNode, original: NotebookNode | None = None) -> Canonical:
-    """The canonical form of a submission.
+def normalise(submitted: NotebookNode, released: NotebookNode, original: NotebookNode | None = None) -> Canonical:
+    """Return the canonical form of a submission.
 
     Args:
         submitted: the student's notebook, as `mlsys.classroom.intake.reader.read_submission` gives it.
@@ -66,7 +66,7 @@ def ingest(submitted: NotebookNode, released: NotebookNode, original: NotebookNo
 
 
 def grade_id(cell: NotebookNode) -> str:
-    """The grade_id of a cell, or nothing."""
+    """Return the grade_id of a cell, or nothing."""
     return str(cell.metadata.get("nbgrader", {}).get("grade_id", ""))
 
 
@@ -75,17 +75,17 @@ def _is_ours(cell: NotebookNode) -> bool:
 
 
 def _is_shown(cell: NotebookNode) -> bool:
-    """Whether a released cell is code that the lab only shows; what a student makes of it counts as an added cell."""
+    """Return whether a released cell is code that the lab only shows; changed by a student, it is an added cell."""
     return cell.cell_type == "code" and not grade_id(cell)
 
 
 def is_answer(cell: NotebookNode) -> bool:
-    """Whether a released cell is one that the student fills in."""
+    """Return whether a released cell is one that the student fills in."""
     return bool(cell.metadata.get("nbgrader", {}).get("solution"))
 
 
 def _match(cells: list[NotebookNode], released: list[NotebookNode]) -> dict[int, int]:
-    """Index of a student's cell -> index of the released cell that it is (or is a copy of)."""
+    """Map the index of a student's cell to that of the released cell that it is, or is a copy of."""
     matches: dict[int, int] = {}
 
     def by(key: Callable[[NotebookNode], object], released_key: Callable[[NotebookNode], object]) -> None:
@@ -127,7 +127,7 @@ def _match_written_by_place(cells: list[NotebookNode], released: list[NotebookNo
 
 
 def _best(candidates: list[int], cells: list[NotebookNode], released: NotebookNode) -> int:
-    """Of several copies the last one that the student worked on: a notebook's last definition wins."""
+    """Choose the last copy that the student worked on: a notebook's last definition wins."""
     changed = [index for index in candidates if cells[index].source.strip() != released.source.strip()]
     return (changed or candidates)[-1]
 
@@ -204,7 +204,9 @@ class _Report:
             yield "The cells stood in another order; they were put back in the lab's order."
         for index, cell in enumerate(self.cells):
             if index not in self.matches and cell.cell_type == "code" and (lines := read_added(cell.source).left_out):
-                where = ", ".join(map(str, lines[:MOST_LINES])) + (", ..." if len(lines) > MOST_LINES else "")
+                where = ", ".join(map(str, lines[:MAX_LISTED_LINES])) + (
+                    ", ..." if len(lines) > MAX_LISTED_LINES else ""
+                )
                 yield (
                     f"An added cell (number {index + 1}) has loops or conditions at its top level (line {where}); "
                     "of added cells only imports, definitions and assignments are used."

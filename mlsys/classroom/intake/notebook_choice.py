@@ -1,8 +1,8 @@
-"""Which of one person's files are attempts at the lab."""
+"""Choice of the files of one person that are attempts at the lab."""
 
 import re
 
-from mlsys.classroom.intake.layouts import NOTEBOOK, Handed
+from mlsys.classroom.intake.layouts import NOTEBOOK, Upload
 from mlsys.classroom.intake.reader import Refused
 
 MAX_AT_ONCE = 20
@@ -10,8 +10,8 @@ MAX_AT_ONCE = 20
 _COPY = re.compile(r"([ -]?\(\d+\)|-\d+)$")
 
 
-def notebook_of(handed: list[Handed], lab: str) -> list[Handed]:
-    """Those of one person's files that are attempts at the lab, oldest first.
+def notebook_of(handed: list[Upload], lab: str) -> list[Upload]:
+    """Return those of one person's files that are attempts at the lab, oldest first.
 
     Files called like the lab (`tiling.ipynb`, `tiling-1.ipynb`, `tiling (2).ipynb`) count before all others; otherwise
     the only notebook does, whatever its name. What lies in folders of the student's own counts only where no notebook
@@ -42,12 +42,12 @@ def notebook_of(handed: list[Handed], lab: str) -> list[Handed]:
     return sorted(chosen, key=lambda item: item.number or 0)
 
 
-def _is_called(item: Handed, lab: str) -> bool:
+def _is_called(item: Upload, lab: str) -> bool:
     name = item.title.rpartition("/")[2]
     return _COPY.sub("", name[: -len(NOTEBOOK)]).lower() == lab.lower()
 
 
-def _listed(handed: list[Handed], most: int = 5) -> str:
+def _listed(handed: list[Upload], most: int = 5) -> str:
     titles = sorted(item.title for item in handed)
     more = f" and {len(titles) - most} more" if len(titles) > most else ""
     return ", ".join(titles[:most]) + more

@@ -16,11 +16,13 @@ from mlsys.classroom.intake.pictures import Pictures
 from mlsys.course.notebook import new_cell
 
 MAX_BYTES = 20_000_000
+"""Largest submitted file, in bytes."""
 MAX_CELLS = 1000
+"""Most cells of a notebook."""
 MAX_SOURCE = 500_000
-"""Characters of all cells without their outputs; a lab with its prose and answers has about 60,000."""
+"""Most characters of all cells without outputs; a lab with its prose and answers has about 60,000."""
 MAX_DEPTH = 40
-"""A notebook with outputs of the usual kinds nests about ten deep."""
+"""Deepest nesting of the JSON; a notebook with outputs of the usual kinds nests about ten deep."""
 
 
 class Refused(Exception):
@@ -28,13 +30,22 @@ class Refused(Exception):
 
 
 def read_submission(path: Path) -> NotebookNode:
-    """The notebook in `path`, cleaned.
+    """Return the notebook in `path`, cleaned.
 
     Args:
         path: the submitted file.
 
     Raises:
         Refused: the file is missing, too big, empty, damaged, or not a notebook.
+    """
+    return notebook_from(submitted_bytes(path))
+
+
+def submitted_bytes(path: Path) -> bytes:
+    """Return the content of a submitted file.
+
+    Raises:
+        Refused: the file is missing, too big, or no regular file.
     """
     try:
         status = path.lstat()
@@ -46,11 +57,19 @@ def read_submission(path: Path) -> NotebookNode:
                 f"the file is {size}, and the limit is {limit}: clear its outputs, make its pictures smaller, and "
                 "hand it in again"
             )
-        data = path.read_bytes()
+        return path.read_bytes()
     except FileNotFoundError as error:
         raise Refused(f"no file {path.name} was handed in") from error
     except OSError as error:
         raise Refused(f"the file could not be read ({error.strerror})") from error
+
+
+def notebook_from(data: bytes) -> NotebookNode:
+    """Return the notebook in the content of a submitted file, cleaned.
+
+    Raises:
+        Refused: the content is empty, damaged, or not a notebook.
+    """
     notebook = clean(_parse(data))
     written = sum(len(cell.source) for cell in notebook.cells)
     if written > MAX_SOURCE:
@@ -101,7 +120,7 @@ def _deeper_than(content: object, limit: int) -> bool:
 
 
 def clean(content: dict[str, Any]) -> NotebookNode:
-    """A valid notebook with the known parts of `content`; whatever has the wrong type is left out."""
+    """Return a valid notebook with the known parts of `content`; whatever has the wrong type is left out."""
     notebook: NotebookNode = nbformat.v4.new_notebook()
     about = _mapping(_mapping(content.get("metadata")).get("mlsys"))
     notebook.metadata["mlsys"] = {key: _text(about.get(key)) for key in ("lab", "version") if key in about}

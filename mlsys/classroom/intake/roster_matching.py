@@ -1,22 +1,22 @@
-"""Which student of the roster each handed-in file belongs to."""
+"""Roster matching: which student each submitted file belongs to."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from mlsys.classroom.intake.files import MAX_OWNER_FILES, HandedFile, too_many_files
-from mlsys.classroom.intake.layouts import NOTEBOOK, Handed, Ignored, place
+from mlsys.classroom.intake.files import MAX_STUDENT_FILES, SubmittedFile, too_many_files
+from mlsys.classroom.intake.layouts import NOTEBOOK, Ignored, Upload, place
 from mlsys.classroom.students.identity import find
 from mlsys.classroom.students.roster import Roster, as_a_disk_sees, id_fault
 
-MAX_OWNER_BYTES = 100_000_000
+MAX_STUDENT_BYTES = 100_000_000
 """What the notebooks of one student may come to: five of the largest size."""
 
 
 @dataclass
-class Owners:
-    """Handed-in files by student; students that the roster does not know; files that belong to nobody."""
+class Matched:
+    """Uploads by student; students that the roster does not know; files that belong to nobody."""
 
-    students: dict[str, list[Handed]] = field(default_factory=dict)
+    students: dict[str, list[Upload]] = field(default_factory=dict)
     unknown: list[Ignored] = field(default_factory=list)
     ignored: list[Ignored] = field(default_factory=list)
 
@@ -26,7 +26,7 @@ class _Claim:
     """What one person handed in, the student that it is, and why the roster does not know that student."""
 
     student: str
-    items: list[Handed]
+    items: list[Upload]
     unknown: str = ""
 
     def __str__(self) -> str:
@@ -34,8 +34,8 @@ class _Claim:
         return self.items[0].file.name + (f" and {more} more" if more else "")
 
 
-def by_student(files: Iterable[HandedFile], lab: str, roster: Roster | None, *, below: bool = True) -> Owners:
-    """Which student handed in which of `files`.
+def by_student(files: Iterable[SubmittedFile], lab: str, roster: Roster | None, *, below: bool = True) -> Matched:
+    """Find which student handed in which of `files`.
 
     A student who hands in too much is refused alone. Where two persons of the source would be one student, neither is.
 
@@ -47,8 +47,8 @@ def by_student(files: Iterable[HandedFile], lab: str, roster: Roster | None, *, 
     """
     students = roster.students if roster else {}
     placed, ignored = place(files, lab, students.values(), below=below)
-    result = Owners(ignored=ignored)
-    by_place: dict[str, list[Handed]] = {}
+    result = Matched(ignored=ignored)
+    by_place: dict[str, list[Upload]] = {}
     for item in placed:
         by_place.setdefault(item.place, []).append(item)
     claims: dict[str, list[_Claim]] = {}
@@ -72,8 +72,8 @@ def by_student(files: Iterable[HandedFile], lab: str, roster: Roster | None, *, 
     return result
 
 
-def _claim(items: list[Handed], roster: Roster | None, on_disk: dict[str, str]) -> _Claim | Ignored:
-    """The student whom one person's files belong to, or why that is nobody."""
+def _claim(items: list[Upload], roster: Roster | None, on_disk: dict[str, str]) -> _Claim | Ignored:
+    """Return the student whom one person's files belong to, or why that is nobody."""
     key, name = items[0].key, str(_Claim("", items))
     people = {item.person for item in items}
     matches = [find(person, roster.students.values()) for person in people] if roster else []
@@ -92,14 +92,14 @@ def _claim(items: list[Handed], roster: Roster | None, on_disk: dict[str, str]) 
     return _Claim(key, items, match.reason if match else "")
 
 
-def _within_limits(items: Sequence[Handed], lab: str) -> list[Handed]:
+def _within_limits(items: Sequence[Upload], lab: str) -> list[Upload]:
     size = sum(item.file.size for item in items if item.is_notebook)
-    if len(items) > MAX_OWNER_FILES:
+    if len(items) > MAX_STUDENT_FILES:
         reason = too_many_files()
-    elif size > MAX_OWNER_BYTES:
-        limit = f"{MAX_OWNER_BYTES / 1e6:.0f} MB"
+    elif size > MAX_STUDENT_BYTES:
+        limit = f"{MAX_STUDENT_BYTES / 1e6:.0f} MB"
         reason = f"its notebooks have {size / 1e6:.0f} MB, the limit is {limit}: hand in one, without outputs"
     else:
         return list(items)
-    folder = HandedFile(items[0].file.name, refused=reason)
+    folder = SubmittedFile(items[0].file.name, refused=reason)
     return [replace(items[0], file=folder, title=f"{lab}{NOTEBOOK}")]

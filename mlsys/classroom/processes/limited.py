@@ -1,4 +1,4 @@
-"""The helper process, in which our own code works on a student's text: with a limit on time and one on memory.
+"""Helper process in which our own code works on a student's text: with a limit on time and one on memory.
 
 Whoever reads JSON, Markdown or program text needs far more time or memory for some texts than for others of the same
 length. In the helper such a text costs its own submission a page or a refusal, and the run a few seconds.
@@ -20,9 +20,9 @@ from pebble import ProcessExpired, ProcessFuture, ProcessPool
 from mlsys.classroom.processes.workers import end_with_run, warm_up
 from mlsys.errors import UserError
 
-MEMORY = 1 << 30
-"""Bytes that the helper may use beyond what it starts with; a file of the largest size that is read needs less."""
-_START_S = 120
+MAX_MEMORY_BYTES = 1 << 30
+"""Most bytes that the helper may use beyond what it starts with; a file of the largest size that is read needs less."""
+_MAX_START_S = 120
 """Seconds until the helper must have started; on a busy machine its imports take a few."""
 
 _T = TypeVar("_T")
@@ -43,7 +43,7 @@ def limited(work: Callable[..., _T], *arguments: object, time_s: float) -> _T:
         time_s: seconds that it may take.
 
     Raises:
-        LimitExceeded: it took too long, or more than `MEMORY`, or its process died.
+        LimitExceeded: it took too long, or more than `MAX_MEMORY_BYTES`, or its process died.
         UserError: the helper process does not start.
         Exception: what `work` itself raises.
     """
@@ -56,7 +56,7 @@ def limited(work: Callable[..., _T], *arguments: object, time_s: float) -> _T:
         future.cancel()
         raise LimitExceeded(f"it takes more than {time_s:g} seconds") from error
     except MemoryError as error:
-        raise LimitExceeded(f"it takes more than {MEMORY >> 20} MiB of memory") from error
+        raise LimitExceeded(f"it takes more than {MAX_MEMORY_BYTES >> 20} MiB of memory") from error
     except (ProcessExpired, BrokenProcessPool) as error:
         raise LimitExceeded("the process that worked on it died") from error
 
@@ -85,7 +85,7 @@ def _started() -> ProcessPool:
         1, initializer=_begin, initargs=(tuple(_imported_first),), context=multiprocessing.get_context("forkserver")
     )
     try:
-        pool.schedule(_ready).result(_START_S)
+        pool.schedule(_ready).result(_MAX_START_S)
     except Exception as error:
         pool.stop()
         pool.join()
@@ -96,7 +96,7 @@ def _started() -> ProcessPool:
 
 def _wait_for_start(future: ProcessFuture) -> None:
     """Wait until the process works on `future`: after a text that ended it, it first has to start again."""
-    until_s = time.monotonic() + _START_S
+    until_s = time.monotonic() + _MAX_START_S
     while not (future.running() or future.done()):
         if time.monotonic() > until_s:
             future.cancel()
@@ -123,7 +123,7 @@ def _begin(modules: tuple[str, ...]) -> None:
         import_module(name)
     threading.Thread(target=end_with_run, daemon=True).start()
     used = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmData:"))
-    limit = int(used.split()[1]) * 1024 + MEMORY
+    limit = int(used.split()[1]) * 1024 + MAX_MEMORY_BYTES
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 
 

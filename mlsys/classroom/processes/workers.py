@@ -23,7 +23,7 @@ def warm_up() -> None:
 
 
 def worker(index: int, side_by_side: int = 1) -> ProcessPoolExecutor:
-    """One worker, as a pool of one.
+    """Return one worker, as a pool of one.
 
     Args:
         index: of this worker, from 0; workers that judge side by side must differ in it.
@@ -35,7 +35,7 @@ def worker(index: int, side_by_side: int = 1) -> ProcessPoolExecutor:
 
 
 def share_of_cores(index: int, side_by_side: int, cores: Collection[int]) -> set[int]:
-    """The cores of one worker: no other has them, unless there are more workers than cores.
+    """Return the cores of one worker: no other has them, unless there are more workers than cores.
 
     >>> share_of_cores(1, 3, range(8))
     {1, 4, 7}

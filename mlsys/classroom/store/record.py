@@ -1,11 +1,9 @@
-"""What is written down about the grading of one submission."""
+"""What is recorded about the grading of one submission."""
 
-import json
-from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mlsys.core.files import write_atomically
 from mlsys.grading.verdicts import TAUGHT, Verdict
 
 REFUSED = "refused"
@@ -74,7 +72,7 @@ class Record:
     """The grading of one submission.
 
     `submission` is the digest of the file that was graded, and `state` tells whether it has to be graded again. `run`
-    is the secret of the run whose draws it met, and `seed` follows from it.
+    is the secret of the run whose random inputs it met, and `seed` follows from it.
     """
 
     student: str
@@ -92,14 +90,6 @@ class Record:
     repairs: tuple[str, ...] = ()
     questions: tuple[QuestionRecord, ...] = ()
 
-    def write(self, path: Path) -> None:
-        """Write the record as JSON; a reader never sees half of it.
-
-        Raises:
-            UserError: the disk is full, or the folder cannot be written.
-        """
-        write_atomically(path, (json.dumps(asdict(self), indent=1) + "\n").encode())
-
     @property
     def points(self) -> float:
         """Points of all questions."""
@@ -115,13 +105,14 @@ class Record:
         """Whether points of a question wait for a GPU."""
         return any(question.verdict == "needs gpu" for question in self.questions)
 
-    @classmethod
-    def read(cls, path: Path) -> "Record | None":
-        """The record in `path`, or None if there is none that this version can read."""
-        try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-            content["questions"] = tuple(QuestionRecord(**question) for question in content["questions"])
-            content["repairs"] = tuple(content["repairs"])
-            return cls(**content)
-        except (FileNotFoundError, ValueError, KeyError, TypeError):
-            return None
+    def marked(self, given: Mapping[tuple[str, str], float]) -> "Record":
+        """Return the record with the points that people gave.
+
+        Args:
+            given: points by student and grade_id.
+        """
+        questions = (
+            question.marked(given[key]) if (key := (self.student, question.grade_id)) in given else question
+            for question in self.questions
+        )
+        return replace(self, questions=tuple(questions))

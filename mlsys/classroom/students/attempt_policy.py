@@ -1,13 +1,12 @@
 """Which of a student's attempts counts: the newest, the best, or the last one that is not late."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from mlsys.classroom.students.deadlines import Lateness, aware, days_after, lateness
-from mlsys.classroom.students.history import TIME_EXAMPLE, Attempt, History
+from mlsys.classroom.students.history import TIME_EXAMPLE, Attempt
 from mlsys.classroom.students.roster import Student
-from mlsys.course.tree import CourseTree
 from mlsys.errors import UnknownName, UserError
 
 POLICIES = ("newest", "best", "on-time")
@@ -26,7 +25,7 @@ class Choice:
 def candidates(
     attempts: Sequence[Attempt], policy: str, due: datetime | None = None, late_days: int = 0
 ) -> list[Choice]:
-    """What has to be graded under a policy: one attempt, or every readable one for "best".
+    """Return what has to be graded under a policy: one attempt, or every readable one for "best".
 
     Args:
         attempts: oldest first.
@@ -60,7 +59,7 @@ def candidates(
 
 
 def best(choices: Sequence[Choice], points: Mapping[str, float]) -> Choice:
-    """The choice with the most points by digest, the newest of equal ones.
+    """Return the choice with the most points by digest, the newest of equal ones.
 
     Raises:
         UserError: one of several was not graded.
@@ -80,7 +79,7 @@ def _choice(attempt: Attempt, due: datetime | None) -> Choice:
 
 
 def _on_time(attempt: Attempt, due: datetime | None, late_days: int) -> bool | None:
-    """Whether an attempt is on time; None if nothing says so."""
+    """Return whether an attempt is on time; None if nothing says so."""
     if due is not None and attempt.time is not None:
         return attempt.time <= days_after(due, late_days)
     if attempt.late is not None and not (attempt.late and late_days):
@@ -88,14 +87,19 @@ def _on_time(attempt: Attempt, due: datetime | None, late_days: int) -> bool | N
     return None
 
 
-def late_days_left(tree: CourseTree, student: Student, lab: str) -> int:
-    """The late days that `student` has left for `lab`: those of earlier labs are spent on what counts there."""
+def late_days_left(student: Student, lab: str, attempts_at: Callable[[str], Sequence[Attempt]]) -> int:
+    """Return the late days that a student has left for a lab: those of earlier labs are spent on what counts there.
+
+    Args:
+        student: the student.
+        lab: the lab.
+        attempts_at: gives the student's attempts at a lab.
+    """
     left = student.late_days
     due = {name: aware(time, "the due time") for name, time in student.due.items()}
     if lab not in due:
         return left
     for earlier in sorted((name for name in due if due[name] < due[lab]), key=lambda name: due[name]):
-        attempts = History.read(tree, earlier, student.id).attempts
-        (choice,) = candidates(attempts, "on-time", student.due[earlier], left)
+        (choice,) = candidates(attempts_at(earlier), "on-time", student.due[earlier], left)
         left -= choice.lateness.days if choice.lateness else 0
     return left

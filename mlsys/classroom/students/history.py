@@ -1,19 +1,8 @@
-"""All attempts of a student at a lab, kept with what is known of their times.
+"""All attempts of a student at a lab, with what is known of their times, in the order in which they were handed in."""
 
-They lie in `attempts/<student>/<lab>/` of the course's tree: one notebook per content, and `attempts.json`, the list in
-the order in which they were handed in.
-"""
-
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
-from pathlib import Path
-
-from mlsys.classroom.students.deadlines import aware
-from mlsys.core.files import write_atomically
-from mlsys.course.tree import CourseTree
-from mlsys.errors import UserError
 
 TIME_EXAMPLE = '"2026-11-20T18:00+01:00"'
 """How a time is written into the list by hand: between quotes, with its distance from UTC."""
@@ -21,7 +10,7 @@ TIME_EXAMPLE = '"2026-11-20T18:00+01:00"'
 
 @dataclass(frozen=True)
 class Attempt:
-    """One attempt.
+    """One attempt at a lab: a submitted notebook.
 
     Attributes:
         digest: of its content, which names the kept file; empty when there is no content to keep.
@@ -48,50 +37,16 @@ class Attempt:
 class History:
     """The attempts of one student at one lab, oldest first."""
 
-    folder: Path
     attempts: tuple[Attempt, ...] = ()
 
-    @classmethod
-    def read(cls, tree: CourseTree, lab: str, student: str) -> "History":
-        """The history kept in the tree; empty if there is none.
-
-        Raises:
-            UserError: the list cannot be read.
-        """
-        folder = tree.root / "attempts" / student / lab
-        path = folder / "attempts.json"
-        try:
-            return cls(folder, tuple(_attempt(entry) for entry in json.loads(path.read_text(encoding="utf-8"))))
-        except FileNotFoundError:
-            return cls(folder)
-        except (ValueError, TypeError, KeyError) as error:
-            raise UserError(
-                f"{path} cannot be read ({error}): mend it (times look like {TIME_EXAMPLE}), restore it, or delete it "
-                "to begin a new list"
-            ) from error
-
-    def file(self, attempt: Attempt) -> Path:
-        """Where an attempt's notebook is kept."""
-        return self.folder / f"{attempt.digest}.ipynb"
-
-    def keep(self, digest: str, data: bytes) -> Path:
-        """Keep a content, and say where."""
-        path = self.folder / f"{digest}.ipynb"
-        if not path.is_file():
-            write_atomically(path, data)
-        return path
-
     def with_attempt(self, attempt: Attempt) -> "History":
-        """The history with one attempt more, written down, unless it is known already."""
+        """Return the history with one attempt more, unless it is known already."""
         if self.knows(attempt):
             return self
-        longer = replace(self, attempts=tuple(_in_order([*self.attempts, attempt])))
-        entries = [asdict(one) | {"time": one.time.isoformat() if one.time else None} for one in longer.attempts]
-        write_atomically(self.folder / "attempts.json", (json.dumps(entries, indent=1) + "\n").encode())
-        return longer
+        return replace(self, attempts=tuple(_in_order([*self.attempts, attempt])))
 
     def knows(self, attempt: Attempt) -> bool:
-        """Whether this is one of the attempts, met again: the newest's content, or the same upload."""
+        """Return whether this is one of the attempts, met again: the newest's content, or the same upload."""
         if self.attempts and _content(self.attempts[-1]) == _content(attempt):
             return True
         return any(
@@ -108,13 +63,8 @@ def _content(attempt: Attempt) -> str:
     return attempt.digest or f"{attempt.name}: {attempt.refused}"
 
 
-def _attempt(entry: dict[str, object]) -> Attempt:
-    time = entry.pop("time")
-    return Attempt(**entry, time=aware(datetime.fromisoformat(str(time)), "time") if time else None)  # type: ignore[arg-type]
-
-
 def _in_order(attempts: Sequence[Attempt]) -> list[Attempt]:
-    """By time if all have one, by the LMS's number if all have one; else as they came in."""
+    """Sort by time if all have one, by the LMS's number if all have one; else as they came in."""
     times = [attempt.time for attempt in attempts]
     numbers = [attempt.number for attempt in attempts]
     order = list(range(len(attempts)))

@@ -7,7 +7,8 @@ from rich.console import Console
 
 from mlsys.classroom.batch.reference_solution import LabFault
 from mlsys.classroom.grade_class import Options, grade_class
-from mlsys.classroom.store.run import Run, seed
+from mlsys.classroom.store.run import seed
+from mlsys.classroom.store.store import FileStore
 from mlsys.course.tree import CourseTree
 
 QUIET = Console(quiet=True)
@@ -29,9 +30,9 @@ def test_nobody_is_graded_with_a_test_that_the_labs_own_answer_fails(course: tup
     change_lab(root, {RIGHT: wrong})
     with pytest.raises(LabFault, match="nothing was graded:\n  b: wrong answer: sum of ragged vectors") as error:
         grade_class(root, tree, "adding", options, QUIET)
-    failed = Run.read(tree, "adding")
+    failed = FileStore(tree).run("adding")
     assert failed is not None
-    assert f"MLSYS_GRADING_SEED={seed(tree, 'adding', failed.secret)} " in str(error.value)
+    assert f"MLSYS_GRADING_SEED={seed(tree.secret(), 'adding', failed.secret)} " in str(error.value)
     assert not tree.record("adding", "right").exists()
 
     change_lab(root, {wrong: RIGHT})

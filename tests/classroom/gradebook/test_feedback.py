@@ -3,6 +3,7 @@
 import html
 import re
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from nbformat import NotebookNode
 
 from mlsys.classroom.gradebook import feedback, markup
 from mlsys.classroom.gradebook.feedback import Page, QuestionResult, feedback_page, refusal_page, render
-from mlsys.classroom.store.record import QuestionRecord
+from mlsys.classroom.store.record import QuestionRecord, Record
 from mlsys.course.notebook import as_node, new_cell
 
 
@@ -80,7 +81,7 @@ def test_a_backtick_alone_stays_as_it_is() -> None:
     assert "<code>" not in page_with("one ` only\nand ` in the next line")
 
 
-ABOUT = {"assignment": "adding", "student": "ann", "late_penalty": None}
+RECORD = Record("ann", "adding", "1", "now", questions=(QuestionRecord("a", "Why?", "a-why", "passed", 3.5, 4),))
 DOT = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
 SLOW = "\t\n" * 10_000
 """Text that pygments takes more than ten seconds to colour."""
@@ -88,9 +89,8 @@ SLOW = "\t\n" * 10_000
 
 def graded(answer: str, added: str = "x = 1", **attachments: Any) -> NotebookNode:
     """An autograded notebook of one marked question, with an answer, and a cell that was added above all others."""
-    record = QuestionRecord("a", "Why?", "a-why", "passed", 3.5, 4)
     marks = {"grade_id": "a-why", "grade": True, "solution": True, "points": 4}
-    about = {"question": "a", "role": "written", "record": vars(record)}
+    about = {"question": "a", "role": "written"}
     pictures = {name.replace("_", "."): {"image/gif": data} for name, data in attachments.items()}
     cells = [
         new_cell("code", added, "added-0", {"mlsys": {"role": "added"}}),
@@ -102,7 +102,7 @@ def graded(answer: str, added: str = "x = 1", **attachments: Any) -> NotebookNod
 
 
 def test_a_pasted_picture_is_in_the_answer_with_its_text() -> None:
-    page = feedback_page(graded('Look: ![my "plot"](attachment:dot.gif) so.', dot_gif=DOT), ABOUT)
+    page = feedback_page(graded('Look: ![my "plot"](attachment:dot.gif) so.', dot_gif=DOT), RECORD, {})
     assert f'<img src="data:image/gif;base64,{DOT}" alt="my &quot;plot&quot;">' in inner(page, 'div class="answer"')
     assert "img-src data:" in page
 
@@ -121,7 +121,7 @@ def test_a_pasted_picture_is_in_the_answer_with_its_text() -> None:
     ],
 )
 def test_any_other_picture_leaves_a_note(source: str) -> None:
-    answer = inner(feedback_page(graded(f"before {source} after", dot_gif=DOT), ABOUT), 'div class="answer"')
+    answer = inner(feedback_page(graded(f"before {source} after", dot_gif=DOT), RECORD, {}), 'div class="answer"')
     assert "<img" not in answer
     assert "before [picture x is not shown] after" in answer
 
@@ -140,8 +140,8 @@ def test_a_part_that_cannot_be_set_is_shown_as_it_stands(monkeypatch: pytest.Mon
 
 def test_a_page_that_takes_too_long_shows_texts_as_they_stand() -> None:
     began = time.monotonic()
-    page = feedback_page(graded("So it is **bound** ![x](attachment:dot.gif)", SLOW, dot_gif=DOT), ABOUT)
-    assert time.monotonic() - began < 3 * feedback.PAGE_S
+    page = feedback_page(graded("So it is **bound** ![x](attachment:dot.gif)", SLOW, dot_gif=DOT), RECORD, {})
+    assert time.monotonic() - began < 3 * feedback.MAX_PAGE_S
     assert "<pre>So it is **bound** ![x](attachment:dot.gif)</pre>" in page
     assert DOT in page
     assert "<strong>3.5</strong> of 4 points" in page
@@ -153,7 +153,7 @@ def test_a_page_that_cannot_be_made_at_all_still_says_verdicts_and_points(monkey
         raise RuntimeError("no helper")
 
     monkeypatch.setattr(feedback, "limited", dies)
-    page = feedback_page(graded("<script>alert(1)</script>"), ABOUT | {"student": "<ann>", "late_penalty": 1})
+    page = feedback_page(graded("<script>alert(1)</script>"), replace(RECORD, student="<ann>"), {}, 1)
     assert "2.5 of 4 points." in page
     assert "Why?: passed, 3.5 / 4" in page
     assert "&lt;ann&gt;" in page
@@ -162,4 +162,12 @@ def test_a_page_that_cannot_be_made_at_all_still_says_verdicts_and_points(monkey
 
 
 def test_the_title_is_the_labs_whatever_a_student_wrote_above_it() -> None:
-    assert inner(feedback_page(graded("# mine", "# I am the title"), ABOUT), "h1") == "The lab"
+    assert inner(feedback_page(graded("# mine", "# I am the title"), RECORD, {}), "h1") == "The lab"
+
+
+def test_what_a_person_wrote_and_gave_is_on_the_page() -> None:
+    marked = RECORD.marked({("ann", "a-why"): 1.25, ("bob", "a-why"): 9})
+    page = feedback_page(graded("my answer"), marked, {"a-why": "see *me*", "other": "not here"})
+    assert "<strong>1.25</strong> of 4 points" in page
+    assert "see <em>me</em>" in page
+    assert "not here" not in page

@@ -11,7 +11,7 @@ from rich.console import Console
 from mlsys.classroom.grade_class import Options, grade_class
 from mlsys.classroom.gradebook.feedback import Page, QuestionResult, render
 from mlsys.classroom.gradebook.markup import prose
-from mlsys.classroom.gradebook.nbgrader_plugin import outputs
+from mlsys.classroom.gradebook.scores import outputs
 from mlsys.classroom.store.record import QuestionRecord
 from mlsys.course.release import release
 from mlsys.course.tree import CourseTree

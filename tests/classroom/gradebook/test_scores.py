@@ -13,10 +13,9 @@ from helpers.adding_course import make_course_repository
 from rich.console import Console
 
 from mlsys.classroom.grade_class import Options, grade_class
-from mlsys.classroom.gradebook.scores import enter_scores
-from mlsys.classroom.intake.reader import Refused
-from mlsys.classroom.store.run import terms
-from mlsys.course.digest import digest
+from mlsys.classroom.gradebook.scores import write_results
+from mlsys.classroom.intake.reading import LabReader
+from mlsys.classroom.store.store import FileStore
 from mlsys.course.nbgrader import open_gradebook
 from mlsys.course.release import release
 from mlsys.course.sample_class import hand_in
@@ -50,10 +49,11 @@ def rows(tree: CourseTree, query: str, students: list[str]) -> list[tuple[Any, .
 
 
 def notebook(tree: CourseTree, student: str) -> Any:
-    content = json.loads(tree.autograded("adding", student).read_text())
-    for cell in content["cells"]:
-        cell["metadata"].get("mlsys", {}).get("record", {}).pop("seconds", None)
-    return content
+    return json.loads(tree.autograded("adding", student).read_text())
+
+
+def canonical(tree: CourseTree, student: str) -> Any:
+    return LabReader(tree, "adding").canonical(tree.submitted("adding", student).read_bytes())
 
 
 def record(tree: CourseTree, student: str) -> Any:
@@ -87,10 +87,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[CourseTree, CourseTr
         gradebook.db.commit()
     students = [student for student, one in first.records.items() if not one.refused]
     for student in students:
-        graded = first.records[student]
-        under = terms(tree, "adding", student, graded.submission)
-        fresh = enter_scores(tree, "adding", student, graded.submission, graded.questions, under)
-        fresh.write(tree.record("adding", student))
+        write_results(tree, first.records[student], canonical(tree, student))
     plain = CourseTree(tmp_path_factory.mktemp("plain") / "course")
     shutil.copytree(tree.root, plain.root)
     for command in ("autograde", "generate_feedback"):
@@ -127,10 +124,19 @@ def test_notebook_record_and_page_are_the_same(both: tuple[CourseTree, CourseTre
         assert of(tree, student) == of(plain, student), student
 
 
-def test_a_file_that_changed_while_it_was_judged_gets_no_scores(
+def test_a_file_that_changes_while_it_is_judged_changes_no_result(
     both: tuple[CourseTree, CourseTree, list[str]],
 ) -> None:
     tree, _, students = both
-    under = terms(tree, "adding", students[0], "another")
-    with pytest.raises(Refused, match="changed while it was judged"):
-        enter_scores(tree, "adding", students[0], digest(b"another"), (), under)
+    student = students[0]
+    path, graded = tree.submitted("adding", student), FileStore(tree).record("adding", student)
+    assert graded is not None
+    before = notebook(tree, student), rows(tree, SCORES, [student]), tree.feedback("adding", student).read_text()
+    data, taken = path.read_bytes(), canonical(tree, student)
+    path.write_bytes(b"{")
+    try:
+        write_results(tree, graded, taken)
+    finally:
+        path.write_bytes(data)
+    after = notebook(tree, student), rows(tree, SCORES, [student]), tree.feedback("adding", student).read_text()
+    assert after == before

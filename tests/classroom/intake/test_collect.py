@@ -15,14 +15,19 @@ from mlsys.classroom.intake import archive as handed_zip
 from mlsys.classroom.intake import files as handed_files
 from mlsys.classroom.intake.archive import BadArchive
 from mlsys.classroom.intake.collect import collect
-from mlsys.classroom.intake.files import HandedFile, safe_name
+from mlsys.classroom.intake.files import SubmittedFile, safe_name
 from mlsys.classroom.intake.layouts import place
 from mlsys.classroom.intake.reader import MAX_BYTES, Refused
+from mlsys.classroom.store.store import FileStore
 from mlsys.classroom.students.attempt_policy import Choice, best, candidates
-from mlsys.classroom.students.history import Attempt, History
+from mlsys.classroom.students.history import Attempt
 from mlsys.classroom.students.roster import Roster, Student, parse_roster
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UnknownName, UserError
+
+
+def content(tree: CourseTree, student: str, attempt: Attempt) -> bytes:
+    return FileStore(tree).content("tiling", student, attempt.digest)
 
 
 @pytest.fixture
@@ -109,7 +114,7 @@ def test_resubmission_is_another_attempt_and_both_are_kept(tree: CourseTree, tmp
     second = {"ann.ipynb": (notebook("second"), DUE - timedelta(days=1))}
     take(folder(tmp_path / "in", first), tree)
     history = take(folder(tmp_path / "in", second), tree).histories["ann"]
-    assert [history.file(attempt).read_bytes() for attempt in history.attempts] == [
+    assert [content(tree, "ann", attempt) for attempt in history.attempts] == [
         notebook("first"),
         notebook("second"),
     ]
@@ -136,16 +141,17 @@ def test_collecting_again_changes_nothing(tree: CourseTree, tmp_path: Path, kind
 def test_draft_left_by_a_kill_does_no_harm(tree: CourseTree, tmp_path: Path) -> None:
     source = folder(tmp_path / "in", {"ann.ipynb": (notebook("a"), DUE)})
     clean = take(source, CourseTree(tmp_path / "clean")).histories["ann"].attempts
-    history = History.read(tree, "tiling", "ann")
-    history.folder.mkdir(parents=True)
-    (history.folder / "attempts.json.part").write_text("[{")
-    history.keep("0123456789abcdef", b"a kept file that no list names yet")
+    path = tree.attempts("tiling", "ann")
+    path.parent.mkdir(parents=True)
+    path.with_name("attempts.json.part").write_text("[{")
+    FileStore(tree).save_content("tiling", "ann", "0123456789abcdef", b"a kept file that no list names yet")
     assert take(source, tree).histories["ann"].attempts == clean
 
 
 def test_damaged_list_is_named_and_not_begun_anew(tree: CourseTree, tmp_path: Path) -> None:
     source = folder(tmp_path / "in", {"ann.ipynb": (notebook("a"), DUE)})
-    path = take(source, tree).histories["ann"].folder / "attempts.json"
+    take(source, tree)
+    path = tree.attempts("tiling", "ann")
     path.write_text("[{")
     with pytest.raises(UserError, match=r"attempts.json cannot be read"):
         take(source, tree)
@@ -156,8 +162,11 @@ def test_a_time_entered_in_another_form_is_named_with_one_that_can_be_read(
     tree: CourseTree, tmp_path: Path, time: str
 ) -> None:
     source = folder(tmp_path / "in", {"ann.ipynb": (notebook("a"), DUE)})
-    path = take(source, tree).histories["ann"].folder / "attempts.json"
-    path.write_text(json.dumps([entry | {"time": time} for entry in json.loads(path.read_text())]))
+    take(source, tree)
+    path = tree.attempts("tiling", "ann")
+    kept = json.loads(path.read_text())
+    kept["attempts"] = [entry | {"time": time} for entry in kept["attempts"]]
+    path.write_text(json.dumps(kept))
     with pytest.raises(UserError, match=rf"attempts.json cannot be read .*{time[:9]}.*times look like") as found:
         take(source, tree)
     entered = str(found.value).split("look like ")[1].split(")")[0]
@@ -171,10 +180,11 @@ def test_time_that_a_person_entered_counts_and_stays(tree: CourseTree, tmp_path:
     take(zipped(tmp_path / "one.zip", first), tree)
     result = take(zipped(tmp_path / "two.zip", both), tree, policy="on-time")
     assert "enter its time in attempts.json" in result.refused["bob"]
-    path = result.histories["bob"].folder / "attempts.json"
-    entries = json.loads(path.read_text())
+    path = tree.attempts("tiling", "bob")
+    kept = json.loads(path.read_text())
+    entries = kept["attempts"]
     entries[0]["time"], entries[1]["time"] = "2026-11-20T23:59:00+01:00", "2026-11-23T00:00:00+01:00"
-    path.write_text(json.dumps(entries))
+    path.write_text(json.dumps(kept))
     result = take(tmp_path / "two.zip", tree, policy="on-time")
     assert submitted(tree, "bob") == notebook("one")
     assert len(result.histories["bob"].attempts) == 2
@@ -187,7 +197,7 @@ def test_what_lay_in_the_tree_before_is_kept_as_an_attempt(tree: CourseTree, tmp
     folder(tree.root, {"submitted/ann/tiling/tiling.ipynb": (notebook("old"), DUE - timedelta(days=3))})
     history = take(folder(tmp_path / "in", {"ann.ipynb": (notebook("new"), DUE)}), tree).histories["ann"]
     assert [attempt.origin for attempt in history.attempts] == ["submitted", "flat"]
-    assert history.file(history.attempts[0]).read_bytes() == notebook("old")
+    assert content(tree, "ann", history.attempts[0]) == notebook("old")
 
 
 @pytest.mark.parametrize(
@@ -296,7 +306,7 @@ def test_worse_resubmission_follows_the_policy(tree: CourseTree, tmp_path: Path)
     assert len(take(None, tree, policy="best").choices["ann"]) == 2
     take(None, tree)
     assert submitted(tree, "ann") == notebook("worse")
-    assert len(History.read(tree, "tiling", "ann").attempts) == 2
+    assert len(FileStore(tree).history("tiling", "ann").attempts) == 2
 
 
 def test_extension_and_late_days_of_the_roster_hold(tree: CourseTree, tmp_path: Path) -> None:
@@ -524,12 +534,12 @@ def test_debris_of_file_managers_is_no_submission(tree: CourseTree, tmp_path: Pa
     ],
 )
 def test_names_of_canvas_are_taken_apart(name: str, key: str, title: str, late: bool) -> None:
-    (handed,), ignored = place([HandedFile(name)], "tiling")
+    (handed,), ignored = place([SubmittedFile(name)], "tiling")
     assert (handed.origin, handed.key, handed.title, handed.late, ignored) == ("canvas", key, title, late, [])
 
 
 @given(st.lists(st.text(max_size=20), max_size=6))
 def test_no_name_leads_to_a_place_outside(names: list[str]) -> None:
-    handed, ignored = place([HandedFile(name) for name in names], "tiling")
+    handed, ignored = place([SubmittedFile(name) for name in names], "tiling")
     assert all(safe_name(item.file.name) for item in handed)
     assert len(handed) + len(ignored) <= len(names)

@@ -4,9 +4,9 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from mlsys.classroom.intake import submitted
+from mlsys.classroom.intake import reading
 from mlsys.classroom.intake.reader import MAX_BYTES, Refused, read_submission
-from mlsys.classroom.intake.submitted import read_with_limits
+from mlsys.classroom.intake.reading import read_with_limits
 
 CELL = {"cell_type": "code", "source": "x = 1", "metadata": {}}
 
@@ -97,7 +97,7 @@ def test_what_json_allows_is_read_in_one_way_and_can_be_written(tmp_path: Path, 
 
 
 def test_what_takes_too_long_to_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(submitted, "READ_S", 0.2)
+    monkeypatch.setattr(reading, "MAX_READ_S", 0.2)
     nested = ("[" * 30 + "]" * 30 + ",") * 100_000
     with pytest.raises(Refused, match=r"could not be read \(it takes more than 0.2 seconds\)"):
         read_with_limits(write(tmp_path, f'{{"cells": [], "metadata": [{nested}0]}}'.encode()))

@@ -10,9 +10,10 @@ import pytest
 from helpers.handing_in import DUE, ROSTER, folder, notebook, submitted, take, zipped
 
 from mlsys.classroom.intake import archive as handed_zip
-from mlsys.classroom.intake.files import HandedFile
+from mlsys.classroom.intake.files import SubmittedFile
 from mlsys.classroom.intake.layouts import place
 from mlsys.classroom.intake.reader import Refused
+from mlsys.classroom.store.store import FileStore
 from mlsys.classroom.students.roster import Roster, parse_roster
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError
@@ -245,7 +246,7 @@ def test_a_display_name_neither_takes_off_a_mark_nor_hands_in_for_another(
     ],
 )
 def test_honest_names_of_canvas_are_read(tree: CourseTree, tmp_path: Path, name: str, title: str, late: bool) -> None:
-    (handed,), ignored = place([HandedFile(name)], "tiling", EVE.students.values())
+    (handed,), ignored = place([SubmittedFile(name)], "tiling", EVE.students.values())
     assert (handed.title, handed.late, handed.number, ignored) == (title, late, 900, [])
     assert take(zipped(tmp_path / "in.zip", {name: notebook()}), tree, EVE).students == ["eve"]
 
@@ -426,7 +427,9 @@ def test_a_link_in_the_tree_is_not_taken_for_an_earlier_attempt(tree: CourseTree
     (tree.root / "submitted").mkdir(parents=True)
     (tree.root / "submitted" / "ann").symlink_to(secret)
     history = take(folder(tmp_path / "in", {"ann.ipynb": (notebook("new"), DUE)}), tree).histories["ann"]
-    assert [history.file(attempt).read_bytes() for attempt in history.attempts] == [notebook("new")]
+    assert [FileStore(tree).content("tiling", "ann", attempt.digest) for attempt in history.attempts] == [
+        notebook("new")
+    ]
 
 
 def test_damaged_zips_give_a_sentence_and_never_a_traceback(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ if __name__ == "__main__":
     [
         (time.sleep, (60,), "more than 0.5 seconds"),
         (pow, (3, 1 << 40), "more than"),  # numbers of any length: computing that nothing interrupts, or no memory
-        (bytearray, (helper.MEMORY + (1 << 20),), "1024 MiB of memory"),
+        (bytearray, (helper.MAX_MEMORY_BYTES + (1 << 20),), "1024 MiB of memory"),
         (os._exit, (3,), "died"),
         (os.kill, ("itself", 9), "died"),
     ],
