@@ -1,22 +1,29 @@
 # make course   build the book and the labs, grade the sample class
-# make test     lint, types and the test suite
+# make test     lint, types and the tests that go with every change
+# make proof    the exhaustive tests: every attack with its twin, every page in every look, whole terms of a class
 # make bench    speed and memory of the package, against its limits; bench-judge and soak: of the judge
 # Both set up .venv first, if it is missing or its pins changed.
 
 PYTHON ?= python3
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 INSTALLED := .venv/.installed
+# A file of tests stays together: what it grades or builds once, its tests share.
+TOGETHER := pytest -n auto --maxprocesses 8 --dist loadfile
 
-.PHONY: help course test setup system labs book grade lint types bench bench-judge soak redteam new-chapter screenshots site-speed clean
+.PHONY: help course test proof setup system labs book grade lint types bench bench-judge soak redteam new-chapter screenshots site-speed clean
 
 help:
-	@sed -n 's/^# //p' Makefile | head -4
+	@sed -n 's/^# //p' Makefile | head -5
 
 course: system setup labs book grade
 	@echo "Site      _build/html/index.html"
 
 test: system setup lint types labs book
-	pytest
+	$(TOGETHER) -m "not proof and not alone"
+	pytest -m alone
+
+proof: system setup labs book
+	$(TOGETHER) -m proof
 
 setup: $(INSTALLED)
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from helpers.pages import built_pages
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.proof, pytest.mark.browser]
 axe = pytest.importorskip("axe_playwright_python.base", reason="axe-core is not installed: mlsys[dev] has it")
 
 PAGES = built_pages()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("sphinx", reason="sphinx is not installed: mlsys[book] brings it")
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.proof
 
 ROOT = Path(__file__).parents[2]
 FRONT = """---

@@ -86,7 +86,7 @@ def _write_small_book(folder: Path) -> None:
     shutil.copytree(ROOT / "book" / "_ext", folder / "book" / "_ext", ignore=shutil.ignore_patterns("__pycache__"))
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_an_edited_function_changes_the_number_on_the_page(tmp_path: Path) -> None:
     _write_small_book(tmp_path)
     assert "The answer is 41." in _built_page(tmp_path)
@@ -95,7 +95,7 @@ def test_an_edited_function_changes_the_number_on_the_page(tmp_path: Path) -> No
     assert "The answer is 42." in _built_page(tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_an_edited_extension_makes_pages_be_read_again(tmp_path: Path) -> None:
     _write_small_book(tmp_path)
     config = tmp_path / "_config.yml"
@@ -116,7 +116,7 @@ def test_an_edited_extension_makes_pages_be_read_again(tmp_path: Path) -> None:
 FIGURE_PAGE = "# {0}\n\n```{{figure}} dot.svg\n:name: fig-{0}\n:alt: A dot.\n\nA dot.\n```\n"
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_an_unchanged_book_with_figures_is_not_written_again(tmp_path: Path) -> None:
     (tmp_path / "book").mkdir()
     (tmp_path / "book" / "dot.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>')

@@ -13,7 +13,7 @@ import pytest
 
 nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed: mlsys[book] brings it")
 nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed: mlsys[book] brings it")
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.proof
 
 ROOT = Path(__file__).parents[2]
 WANT = re.compile(r"(?:ModuleNotFound|Import|FileNotFound|CalledProcess)Error")

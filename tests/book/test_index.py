@@ -21,7 +21,7 @@ BOOK = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_the_index_names_the_pages_that_use_a_term(tmp_path: Path) -> None:
     (tmp_path / "book").mkdir()
     for name, text in BOOK.items():

@@ -121,14 +121,14 @@ def begin(tree: Path) -> Path:
     return page
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_a_new_chapter_builds_without_a_warning(tree: Path) -> None:
     begin(tree)
     done = built(tree)
     assert done.returncode == 0, faults(done)
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_each_fault_is_named_with_page_line_and_cure(tree: Path) -> None:
     page = begin(tree)
     text = page.read_text()

@@ -25,6 +25,8 @@ from mlsys.course.nbgrader import open_gradebook
 from mlsys.course.tree import CourseTree
 from mlsys.judge.sandbox.inside.usage import descendants
 
+pytestmark = pytest.mark.proof
+
 
 @pytest.fixture(autouse=True)
 def wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,8 @@ from mlsys.classroom.store.store import FileStore
 from mlsys.course.nbgrader import open_gradebook
 from mlsys.course.tree import CourseTree
 
+pytestmark = pytest.mark.proof
+
 GRADEBOOK = (
     "Student,ID,SIS User ID,SIS Login ID,Section,Adding (4711),Essay (4712),Final Score\r\n"
     ",,,,,Manual Posting,,\r\n"

@@ -12,6 +12,8 @@ from mlsys.course.lab import find_labs
 from mlsys.grading.scorecard import ANSWERED, GPU, PASSING, READ
 from mlsys.measure.device import torch_sees_gpu
 
+pytestmark = pytest.mark.proof
+
 nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed: mlsys[book] brings it")
 
 

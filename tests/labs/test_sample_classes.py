@@ -11,7 +11,7 @@ LABS = find_labs(ROOT)
 HOW = "run `python -m pytest tests/labs/test_sample_classes_gpu.py -m gpu` on a GPU and commit tests/labs/results"
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.timeout(1800)  # a class of notebooks, and how long each takes depends on what else the machine does
 @pytest.mark.parametrize("name", LABS)
 def test_sample_class_gets_the_marks_written_beforehand(tmp_path: Path, name: str) -> None:

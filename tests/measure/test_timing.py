@@ -9,6 +9,8 @@ from mlsys.measure import clock, timing
 from mlsys.measure.clock import CpuClock, GpuClock
 from mlsys.measure.timing import Timing, rotate, time_kernel, time_pair
 
+pytestmark = pytest.mark.alone
+
 
 def wait(seconds):
     return lambda: time.sleep(seconds)

@@ -20,6 +20,8 @@ from mlsys.judge.sandbox.inside.usage import descendants
 from mlsys.judge.sandbox.protocol.limits import Limits
 from mlsys.judge.site import site
 
+pytestmark = pytest.mark.alone
+
 RUN = """
 import os, time
 from mlsys.classroom.processes.workers import worker

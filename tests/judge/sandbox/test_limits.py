@@ -11,6 +11,8 @@ from helpers.sending import STUDENT, fail, run
 from mlsys.judge.sandbox.host import Limits, QuestionOver, Slot
 from mlsys.judge.sandbox.host.cgroup import MemoryCgroup
 
+pytestmark = pytest.mark.alone
+
 MIB = 2**20
 
 BURN = """
