@@ -47,14 +47,18 @@ ROOMS = {
 """Every room with a few words."""
 
 PLANNED = {
+    "classroom": {"fleet": "many machines judge", "submit queue": "hand in at any time"},
     "grading": {"runtime": "simulator, queue, allocator"},
-    "roofline": {"compiler": "graph to Triton", "soc": "power and clocks"},
+    "roofline": {"soc": "power and clocks"},
 }
 """Rooms that come later, on the floor of a room that is there: drawn with dashed lines."""
 
+PLANNED_FLOORS = {"roofline": {"compiler": "from a graph to Triton, one stage a module"}}
+"""Floors that come later, above that of a room that is there."""
+
 INK, GROUND, LINE = "#1f2937", "#ffffff", "#1b63b0"
 FILLS = ("#d3e4f7", "#d2eddf", "#fbe3c8", "#e6dbf3", "#f8d9d6", "#ecdfd6")
-WIDTH = 960
+_WIDTH = 800
 _ROW, _GAP, _MARGIN = 60, 8, 12
 
 
@@ -69,12 +73,14 @@ def layers() -> list[list[str]]:
 
 def draw_layers() -> str:
     """Return the figure of the floors: each uses those below it, never one beside it or above."""
-    parts = []
-    floors = layers()
-    for number, rooms in enumerate(floors):
+    parts: list[str] = []
+    floors = []
+    for rooms in layers():
+        floors += [[(*one, True) for one in PLANNED_FLOORS[room].items()] for room in rooms if room in PLANNED_FLOORS]
         planned = {name: words for room in rooms for name, words in PLANNED.get(room, {}).items()}
-        shown = [(room, ROOMS[room], False) for room in rooms] + [(*one, True) for one in planned.items()]
-        width = (WIDTH - 2 * _MARGIN - _GAP * (len(shown) - 1)) / len(shown)
+        floors.append([(room, ROOMS[room], False) for room in rooms] + [(*one, True) for one in planned.items()])
+    for number, shown in enumerate(floors):
+        width = (_WIDTH - 2 * _MARGIN - _GAP * (len(shown) - 1)) / len(shown)
         for place, (room, words, dashed) in enumerate(shown):
             x, y = _MARGIN + place * (width + _GAP), _MARGIN + number * (_ROW + _GAP)
             parts += _box(x, y, width, _ROW, FILLS[number % len(FILLS)], dashed)
@@ -82,7 +88,9 @@ def draw_layers() -> str:
             lines = wrap(words, int(width / 6.4))
             parts += _text(x + width / 2, y + 37, lines, size=11)
     height = 2 * _MARGIN + len(floors) * (_ROW + _GAP) - _GAP
-    return _svg(height, parts, "The rooms of mlsys in floors: each uses lower floors only; dashed rooms are planned.")
+    return _svg(
+        _WIDTH, height, parts, "The rooms of mlsys in floors: each uses lower floors only; dashed rooms are planned."
+    )
 
 
 PROCESSES = {
@@ -139,7 +147,7 @@ def draw_trust() -> str:
         parts += _box(x, y, width, height, fill, dashed=False)
         parts += _text(x + width / 2, y + 26, [name], bold=True)
         parts += _text(x + width / 2, y + 48, lines)
-    return _svg(384, parts, "The processes of one question: what each holds, and what crosses between them.")
+    return _svg(960, 384, parts, "The processes of one question: what each holds, and what crosses between them.")
 
 
 def _box(x: float, y: float, width: float, height: float, fill: str, dashed: bool) -> Iterator[str]:
@@ -156,16 +164,16 @@ def _text(x: float, y: float, lines: Iterable[str], *, bold: bool = False, size:
         )
 
 
-def _svg(height: float, parts: Iterable[str], title: str) -> str:
+def _svg(width: float, height: float, parts: Iterable[str], title: str) -> str:
     return "\n".join(
         (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:g}" role="img" '
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" role="img" '
             'font-family="DejaVu Sans, Verdana, sans-serif">',
             f"<title>{escape(title)}</title>",
             '<marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '
             'orient="auto-start-reverse">'
             f'<path d="M0 0L8 4L0 8z" fill="{LINE}"/></marker>',
-            f'<rect width="{WIDTH}" height="{height:g}" fill="{GROUND}"/>',
+            f'<rect width="{width:g}" height="{height:g}" fill="{GROUND}"/>',
             *parts,
             "</svg>\n",
         )

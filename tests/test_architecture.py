@@ -25,7 +25,7 @@ def test_every_room_stands_on_a_floor_and_has_its_words():
     on_floors = [room for floor in DRAWING["layers"]() for room in floor]
     assert sorted(on_floors) == sorted(rooms - {"__init__"})
     assert set(DRAWING["ROOMS"]) == set(on_floors)
-    planned = {room for rooms in DRAWING["PLANNED"].values() for room in rooms}
+    planned = {room for kind in ("PLANNED", "PLANNED_FLOORS") for rooms in DRAWING[kind].values() for room in rooms}
     assert not planned & rooms
 
 
