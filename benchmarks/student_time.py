@@ -28,10 +28,8 @@ from mlsys.course.lab import Lab
 from mlsys.course.notebook import read_notebook
 from mlsys.course.tree import CourseTree
 from mlsys.grading.draws import SEED_VARIABLE
-from mlsys.grading.kernels import check as kernel_check
-from mlsys.grading.kernels import guard
-from mlsys.judge import grade_question as runner
-from mlsys.judge import session
+from mlsys.grading.kernels import check, guard
+from mlsys.judge import grade_question, session
 from mlsys.judge.site import site
 
 CPU_TESTS = ("read", "a", "b", "c", "d", "gap")
@@ -47,7 +45,7 @@ def in_the_judge(tree: CourseTree, lab: str, students: list[str], workers: int) 
 
 
 def _judge_timed(tree: CourseTree, lab: str, students: list[str], index: int) -> float:
-    runner.slot_index = index
+    grade_question.sandbox_index = index
     folder = site(released_lab(tree, lab).withheld)
     shutil.copy(timed_student.__file__, folder)
     session.ENTRIES |= {"student": "timed_student:serve_student", "launcher": "timed_student:serve_launcher"}
@@ -78,7 +76,7 @@ def in_a_notebook(tree: CourseTree, lab: str, students: list[str]) -> float:
 
 def _notebooks_timed(tree: CourseTree, lab: str, students: list[str]) -> float:
     os.environ["TRITON_INTERPRET"] = "1"
-    kernel_check.launch_guarded = timed_launch(kernel_check.launch_guarded)
+    check.launch_guarded = timed_launch(check.launch_guarded)
     for student in students:
         Warm.of(tree, lab, student).run_all(watch)
     return watch.total_s
@@ -140,7 +138,9 @@ def _overhead(tree: CourseTree, name: str, students: list[str]) -> dict[str, lis
         for question in lab.questions:
             if question.name in found:
                 started = time.perf_counter()
-                verdict = runner.grade_question(submission, question, "cpu", seed=runs.seed(tree, name, "benchmark"))
+                verdict = grade_question.grade_question(
+                    submission, question, "cpu", seed=runs.seed(tree, name, "benchmark")
+                )
                 assert verdict.name == "passed", verdict
                 found[question.name].append(time.perf_counter() - started - alone_s[question.name])
     return found
@@ -151,12 +151,12 @@ def _without_guards() -> Iterator[None]:
     from mlsys import grading
 
     kept = guard.guarded
-    for module in (guard, grading, kernel_check):
+    for module in (guard, grading, check):
         module.guarded = lambda function: function
     try:
         yield
     finally:
-        for module in (guard, grading, kernel_check):
+        for module in (guard, grading, check):
             module.guarded = kept
 
 

@@ -38,7 +38,7 @@ def defined_as(name: str) -> str:
     module = name
     while module and module not in modules():
         module = module.rpartition(".")[0]
-    if module == name:
+    if module and module == name:
         return name
     if module:
         first, _, rest = name.removeprefix(f"{module}.").partition(".")

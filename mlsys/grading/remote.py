@@ -24,7 +24,7 @@ class Proxy:
         return self._ask(self.__name__, args, kwargs, self._guarded)
 
     def with_guards(self) -> "Proxy":
-        """The same function, called inside `mlsys.grading.guarded`."""
+        """Return the same function, called inside `mlsys.grading.guarded`."""
         return Proxy(self.__name__, self._ask, self.session, guarded=True)
 
     def __getitem__(self, grid: object) -> Any:

@@ -1,7 +1,7 @@
-"""One question in front of the judge: the student's process, those of kernels, and what tests may ask of them.
+"""The processes of one question, and what its tests may ask of them.
 
-They run side by side in one slot, and none sees another. Before anything is timed, the student's process ends, and the
-kernel gets a fresh process of its own.
+They run side by side in one sandbox, and none sees another. Before anything is timed, the student's process ends, and
+the kernel gets a fresh process of its own.
 """
 
 import inspect
@@ -18,47 +18,47 @@ from mlsys.grading.draws import Draws
 from mlsys.grading.kernels.race import Rates, run_race
 from mlsys.grading.kernels.source import KernelSource, kernel_source
 from mlsys.grading.verdicts import GradingError, NeedsGpu, Suspicious
-from mlsys.judge.gpu_lock import GpuTurns
-from mlsys.judge.sandbox.host.process import Question
-from mlsys.judge.sandbox.host.sandbox import Slot
-from mlsys.judge.sandbox.protocol.ending import QuestionOver
+from mlsys.judge.gpu_lock import GpuLock
+from mlsys.judge.sandbox.host.process import SandboxProcess
+from mlsys.judge.sandbox.host.sandbox import Sandbox
+from mlsys.judge.sandbox.protocol.ending import ProcessEnded
 from mlsys.judge.sandbox.protocol.shared_buffer import Tampered, Tensor
 from mlsys.judge.shared.run_cells import MAX_LINES
 from mlsys.judge.shared.values import decode, encode
 
 STUDENT, LAUNCHER, REFERENCE = "student", "launcher", "reference"
-"""The processes of a question: the student's code, the student's kernels, and what these are timed beside."""
+"""Roles of the processes of a question: the student's code, the student's kernels, and the reference in a race."""
 
 ENTRIES = {
     STUDENT: "mlsys.judge.inside.student:serve",
     LAUNCHER: "mlsys.judge.inside.launcher:serve",
     REFERENCE: "mlsys.judge.inside.launcher:serve",
 }
-"""The function that serves in each process."""
+"""Entry function of each process."""
 
-CALL_S = 30.0
-"""Most seconds of one call or launch on a GPU, compiling included; a kernel compiles in about one."""
+MAX_CALL_S = 30.0
+"""Longest call or launch on a GPU, in seconds, compiling included; a kernel compiles in about one."""
 
-ALONE_S = 30.0
-"""Most seconds for which the timing of one shape keeps everybody else from the GPU."""
+MAX_EXCLUSIVE_S = 30.0
+"""Longest timing of one shape, in seconds, for which everybody else is kept from the GPU."""
 
 FUNCTION = object()
-"""What `Session.value` returns for a function."""
+"""Result of `Session.value` for a function."""
 
 _A_STUDENT_MAY_CLAIM = ("wrong answer", "out of bounds", "not implemented", "error", "out of memory", "crashed")
-"""Verdicts that another process may say of itself; none of them gives points."""
+"""Verdicts that a student's process may claim; none of them gives points."""
 
 _THE_LAUNCHER_MAY_CLAIM = (*_A_STUDENT_MAY_CLAIM, "needs gpu")
-"""The launcher runs our code alone."""
+"""Verdicts that a launcher may claim, which runs our code alone."""
 
 _SIGNALS = {4: "illegal instruction", 6: "abort", 7: "bus error", 8: "arithmetic error", 11: "segmentation fault"}
 
 
 class StudentFailed(GradingError):
-    """The student's process failed; `lines` are the student's own lines on the way to the failure.
+    """A failure of a sandboxed process; `lines` are the student's own lines on the way to it.
 
     `own_words` says that message and lines come from a process that runs the student's code, which can shape them;
-    `lost`, that the process was killed from outside or lost with its slot, as far as one can tell, and may be tried
+    `lost`, that the process was killed from outside or lost with its sandbox, as far as one can tell, and may be tried
     again.
     """
 
@@ -83,36 +83,36 @@ class GuardedCall:
 
 
 @dataclass(frozen=True)
-class Program:
-    """What a question runs: trusted setup cells, and all cells of the student's process in order."""
+class QuestionCells:
+    """Cells of a question: the trusted setup cells, and all cells of the student's process in order."""
 
     setup: Sequence[Mapping[str, Any]]
-    cells: Sequence[Mapping[str, Any]]
+    all: Sequence[Mapping[str, Any]]
 
     def kernel(self, name: str) -> KernelSource:
-        """The checked source of a student's kernel."""
-        return kernel_source((cell["source"] for cell in self.cells), name)
+        """Return the checked source of a student's kernel."""
+        return kernel_source((cell["source"] for cell in self.all), name)
 
 
 class Session:
-    """Runs one question's requests in a slot; `device` is where kernels run there, "cpu" or "cuda".
+    """The processes of one question in a sandbox; `device` is where kernels run there, "cpu" or "cuda".
 
-    On "cuda", whoever makes it is inside `turns.beside_others()`.
+    On "cuda", whoever makes it is inside `gpu_lock.shared()`.
     """
 
-    def __init__(self, slot: Slot, program: Program, device: str, turns: GpuTurns | None = None) -> None:
-        self.program = program
+    def __init__(self, sandbox: Sandbox, cells: QuestionCells, device: str, gpu_lock: GpuLock | None = None) -> None:
+        self.cells = cells
         self.device = device
-        self._turns = turns or GpuTurns()
+        self._gpu_lock = gpu_lock or GpuLock()
         self.guarded_calls: list[GuardedCall] = []
-        self._slot = slot
+        self._sandbox = sandbox
         # For all processes of the question together, from the first one on: the judge's own imports take no time of it.
         self._deadline_s: float | None = None
-        self._processes: dict[str, Question] = {}
+        self._processes: dict[str, SandboxProcess] = {}
         self._raced = False  # whether the launcher has raced, and nothing else
 
     def close(self) -> None:
-        """End whatever runs."""
+        """End all processes of the question."""
         for entry in list(self._processes):
             self._end(entry)
 
@@ -123,10 +123,10 @@ class Session:
             StudentFailed: they fail.
         """
         if STUDENT not in self._processes:
-            self._start(STUDENT, {"run": self.program.cells, "noop": False, "device": self.device})
+            self._start(STUDENT, {"run": self.cells.all, "noop": False, "device": self.device})
 
     def value(self, name: str) -> Any:
-        """The plain value that the student's cells bind to `name`, or FUNCTION.
+        """Return the plain value that the student's cells bind to `name`, or FUNCTION.
 
         Raises:
             StudentFailed: the cells do not bind the name, or to something that cannot pass.
@@ -145,7 +145,7 @@ class Session:
 
     def call_without_kernels(self, calls: Sequence[GuardedCall]) -> Iterator[Any]:
         """Make calls again in one fresh process in which kernel launches do nothing, and yield their results."""
-        self._start(STUDENT, {"run": self.program.cells, "noop": True, "device": self.device})
+        self._start(STUDENT, {"run": self.cells.all, "noop": True, "device": self.device})
         try:
             for call in calls:
                 yield self._call(call.name, call.args, dict(call.kwargs), guarded=True)
@@ -155,7 +155,7 @@ class Session:
     def launch(
         self, name: str, launch: Callable[..., object], constants: Mapping[str, int], like: Any, inputs: Sequence[Any]
     ) -> Any:
-        """Launch the student's kernel in the launcher, into an output like `like`, and return that."""
+        """Launch the student's kernel in the launcher, into an output like `like`, and return that output."""
         arrays: list[Tensor] = []
         if self._raced:
             self._end(LAUNCHER)
@@ -180,7 +180,7 @@ class Session:
         """Time the student's kernel beside a reference, each in a process of its own; see `kernels.speed`."""
         from mlsys.grading.kernels.speed import Speed, beside, race_label
 
-        kernel = self.program.kernel(name)  # refused on any machine
+        kernel = self.cells.kernel(name)  # refused on any machine
         if self.device != "cuda":
             raise NeedsGpu("graded without a CUDA GPU, so nothing was timed; these points wait for one.")
         draws, pairs, device = Draws("speed"), {}, ""
@@ -202,7 +202,7 @@ class Session:
             mine |= {key: prepared[key] for key in ("out_shape", "out_dtype")}
             started, _ = self._ask_kernel_process(LAUNCHER, common | mine, arrays)
             with self._alone_on_gpu() as waiting:
-                until_s = time.monotonic() + ALONE_S
+                until_s = time.monotonic() + MAX_EXCLUSIVE_S
                 sides = [
                     _RemoteSide(self, role, told["call_s"], waiting, until_s)
                     for role, told in ((LAUNCHER, started), (REFERENCE, prepared))
@@ -220,12 +220,12 @@ class Session:
 
     @contextmanager
     def _alone_on_gpu(self) -> Iterator[int]:
-        """Nothing else that is graded here runs meanwhile; the time of waiting for that is nobody's.
+        """Hold the GPU alone; the time of waiting for it counts for no process.
 
         Yields how many processes wait for their own timing.
         """
         asked_s = time.monotonic()
-        with self._turns.alone() as waiting:
+        with self._gpu_lock.exclusive() as waiting:
             waited_s = time.monotonic() - asked_s
             if self._deadline_s is not None:  # else nothing runs yet
                 self._deadline_s += waited_s
@@ -241,7 +241,7 @@ class Session:
         inputs: Sequence[Any],
         arrays: list[Tensor],
     ) -> dict[str, Any]:
-        source = self.program.kernel(name)
+        source = self.cells.kernel(name)
         about = {"kernel": source.text, "name": source.name, "launch": launch.__name__, "device": self.device}
         return {**about, "constants": dict(constants), "inputs": encode(tuple(inputs), arrays)}
 
@@ -249,7 +249,7 @@ class Session:
         self, role: str, request: dict[str, Any], arrays: Sequence[Tensor]
     ) -> tuple[dict[str, Any], list[Tensor]]:
         if role not in self._processes:
-            self._start(role, {"setup": self.program.setup})
+            self._start(role, {"setup": self.cells.setup})
         return self._ask(role, request, arrays)
 
     def _call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], guarded: bool) -> Any:
@@ -260,9 +260,9 @@ class Session:
 
     def _start(self, role: str, header: dict[str, Any]) -> None:
         self._end(role)
-        self._processes[role] = self._slot.open(ENTRIES[role])
+        self._processes[role] = self._sandbox.open(ENTRIES[role])
         if self._deadline_s is None:
-            self._deadline_s = time.monotonic() + self._slot.limits.wall_s
+            self._deadline_s = time.monotonic() + self._sandbox.limits.wall_s
         self._ask(role, header)
 
     def _end(self, role: str) -> None:
@@ -272,21 +272,21 @@ class Session:
     def _ask(
         self, role: str, header: dict[str, Any], arrays: Sequence[Tensor] = (), limit_s: float = math.inf
     ) -> tuple[dict[str, Any], list[Tensor]]:
-        """Ask a process, within the time of the question and of this request."""
+        """Send a request to a process and return its reply, within the time of the question and of this request."""
         assert self._deadline_s is not None
         if self.device == "cuda":  # on a CPU, the question's own limit on computing is tighter
-            limit_s = min(limit_s, CALL_S)
+            limit_s = min(limit_s, MAX_CALL_S)
         left_s = self._deadline_s - time.monotonic()
         try:
             message = self._processes[role].request(header, arrays, timeout_s=max(0.0, min(left_s, limit_s)))
         except Tampered as error:
             raise Suspicious(f"The process answered as no honest one does: {error}.") from None
-        except QuestionOver as error:
+        except ProcessEnded as error:
             if error.ending.kind == "timed out" and limit_s < left_s:
                 raise StudentFailed(
-                    "timed out", f"Stopped after {CALL_S:g} s of one call, which is all that it has on a GPU."
+                    "timed out", f"Stopped after {MAX_CALL_S:g} s of one call, which is all that it has on a GPU."
                 ) from None
-            raise _ended(error, self._slot) from None
+            raise _ended(error, self._sandbox) from None
         if "error" in message.header:
             _raise(message.header["error"], own_words=role == STUDENT)
         return message.header, message.tensors
@@ -294,7 +294,7 @@ class Session:
 
 @dataclass(frozen=True)
 class _RemoteSide:
-    """One side of a race in a process of its own; it has run once already."""
+    """One side of a race in a process of its own, which has run the work once already."""
 
     session: Session
     role: str
@@ -332,8 +332,8 @@ class _RemoteSide:
         return self.session._ask(self.role, header, arrays, max(0.0, self.until_s - time.monotonic()))
 
 
-def _ended(error: QuestionOver, slot: Slot) -> StudentFailed:
-    ending, limits = error.ending, slot.limits
+def _ended(error: ProcessEnded, sandbox: Sandbox) -> StudentFailed:
+    ending, limits = error.ending, sandbox.limits
     if ending.kind == "starved":
         return StudentFailed("timed out", "Other work on this machine left it no time, and so in every try.", lost=True)
     if ending.kind == "timed out":
@@ -348,7 +348,7 @@ def _ended(error: QuestionOver, slot: Slot) -> StudentFailed:
 
 
 def _raise(error: object, own_words: bool) -> NoReturn:
-    """The failure that a process tells of itself, as far as it may be believed; `own_words` for the student's."""
+    """Raise the failure that a process tells of itself, as far as it may be believed; `own_words` for the student's."""
     match error:
         case {"verdict": str(verdict), "message": str(message), "lines": list(lines), **rest} if not rest:
             claims = _A_STUDENT_MAY_CLAIM if own_words else _THE_LAUNCHER_MAY_CLAIM

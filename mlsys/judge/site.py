@@ -73,7 +73,7 @@ def without_bodies(source: str, module: str, names: Iterable[str]) -> str:
 
 
 class _BodyRemover(ast.NodeTransformer):
-    """Replaces bodies of functions and methods; a function inside a function goes with it."""
+    """Replacement of the bodies of functions and methods; a function inside a function goes with it."""
 
     def __init__(self, module: str, names: tuple[str, ...]) -> None:
         self._scope = module
@@ -94,7 +94,7 @@ class _BodyRemover(ast.NodeTransformer):
 
 
 def _is_in(name: str, whole: str) -> bool:
-    """Whether a dotted name is `whole` or something inside it."""
+    """Return whether a dotted name is `whole` or something inside it."""
     return f"{name}.".startswith(f"{whole}.")
 
 
@@ -104,7 +104,7 @@ def _touches(name: str, module: str) -> bool:
 
 @cache
 def _shown_files() -> tuple[Path, ...]:
-    """Files of the copy: modules that are not for instructors alone, what they import, and data."""
+    """List the files of the copy: modules that are not for instructors alone, what they import, and data."""
     shown: set[str] = set()
     found = [*ENTRIES, *(name for name in modules() if not _is_for_instructors(name))]
     while found:
@@ -124,7 +124,7 @@ def _is_for_instructors(name: str) -> bool:
 
 
 def _imports(module: str) -> list[str]:
-    """The package's modules that a module imports, wherever in it, and the packages around them."""
+    """List the package's modules that a module imports, wherever in it, and the packages around them."""
     names = [module]
     for node in ast.walk(ast.parse(modules()[module].read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):

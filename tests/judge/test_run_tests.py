@@ -255,8 +255,8 @@ def test_a_replay_of_tiny_tiles_is_refused_at_once(verdict):
     assert time.process_time() - started < 2
 
 
-def test_a_sandbox_that_fails_is_no_verdict(judging_slot, monkeypatch):
-    from helpers.judging import SETUP, program
+def test_a_sandbox_that_fails_is_no_verdict(judging_sandbox, monkeypatch):
+    from helpers.judging import SETUP, question_cells
 
     from mlsys.judge.run_tests import judge
     from mlsys.judge.sandbox.host import SandboxError
@@ -264,9 +264,9 @@ def test_a_sandbox_that_fails_is_no_verdict(judging_slot, monkeypatch):
     def fail(entry):
         raise SandboxError("no namespaces left")
 
-    monkeypatch.setattr(judging_slot, "open", fail)
+    monkeypatch.setattr(judging_sandbox, "open", fail)
     with pytest.raises(SandboxError):
-        judge(judging_slot, program("", SETUP), "", "tests of q", device="cpu", seed=1)
+        judge(judging_sandbox, question_cells("", SETUP), "", "tests of q", device="cpu", seed=1)
 
 
 def test_a_process_that_was_killed_is_told_from_one_that_crashed(verdict):

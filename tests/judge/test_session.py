@@ -99,14 +99,14 @@ def test_whatever_a_function_ends_with_is_told_and_not_a_crash(session, body, ve
     assert len(str(error)) <= 2100
 
 
-def test_all_processes_of_a_question_share_one_wall_time(session, judging_slot):
+def test_all_processes_of_a_question_share_one_wall_time(session, judging_sandbox):
     made = session("import time\ndef f():\n    time.sleep(4)")
     started = time.monotonic()
     made.call("f", (), {}, guarded=False)
     with pytest.raises(StudentFailed) as caught:
         list(made.call_without_kernels([GuardedCall("f", (), {}, None)]))
     assert caught.value.verdict == "timed out"
-    assert time.monotonic() - started < judging_slot.limits.wall_s + 20
+    assert time.monotonic() - started < judging_sandbox.limits.wall_s + 20
 
 
 def test_the_launcher_runs_the_kernel_and_none_of_the_students_python(session):

@@ -26,7 +26,7 @@ from mlsys.classroom.store.run import terms
 from mlsys.course.digest import digest
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError
-from mlsys.judge.grade_question import COMPILING, LIMITS, check_device
+from mlsys.judge.grade_question import GPU_TIME_FACTOR, LIMITS, check_device
 
 MOST_S = 1800
 """Seconds after which the judging of a lab's own answers is given up."""
@@ -97,7 +97,7 @@ def time_limit_s(tree: CourseTree, lab: str, device: str, cpu_limit_s: int) -> i
     """Seconds after which a worker that still judges one submission is given up: twice what its questions may take."""
     if not tree.source(lab).is_file():
         return MOST_S
-    factor = cpu_limit_s / LIMITS.cpu_s * (COMPILING if check_device(device) == "gpu" else 1)
+    factor = cpu_limit_s / LIMITS.cpu_s * (GPU_TIME_FACTOR if check_device(device) == "gpu" else 1)
     return math.ceil(_SLACK * len(released_lab(tree, lab).questions) * factor * LIMITS.wall_s)
 
 

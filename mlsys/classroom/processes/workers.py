@@ -60,7 +60,7 @@ def _begin(index: int, side_by_side: int, environment: dict[str, str]) -> None:
     os.environ.update(environment)
     threading.Thread(target=end_with_run, daemon=True).start()
     torch.set_num_threads(1)  # more would spin between the small steps of a check, on cores where others judge
-    runner.slot_index = index
+    runner.sandbox_index = index
 
 
 def end_with_run() -> None:

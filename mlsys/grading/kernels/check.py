@@ -1,4 +1,4 @@
-"""Launching a kernel by the lab's own code, so that the kernel is tested and not what the student wrote around it."""
+"""Test a kernel by launching it from the lab's own code, apart from what the student wrote around it."""
 
 import inspect
 import linecache
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import torch
 
 Launch = Callable[..., object]
-RACE = (
+DATA_RACE = (
     "A second launch with the same inputs gave other numbers, so it is a race: programs write the same element, or one "
     "reads what another writes. Give each element one program, or add with tl.atomic_add."
 )
@@ -61,12 +61,12 @@ def check_kernel(
         assert_close(out, expected, what=what, tile=tile)
     except WrongAnswer as error:
         if _differs(out, launched):
-            raise WrongAnswer(f"{error}\n  {RACE}", error.picture) from None
+            raise WrongAnswer(f"{error}\n  {DATA_RACE}", error.picture) from None
         raise
 
 
 def check_source(kernel: Any) -> None:
-    """Ask of a kernel in a notebook what a judge asks of it: that it is written in Triton's language alone.
+    """Make sure that a kernel in a notebook uses Triton's language alone, as a judge does.
 
     The judge reads the cells of the notebook that is handed in, this function the cells that were run; where there is
     no notebook, the file that defines the kernel.
@@ -80,14 +80,14 @@ def check_source(kernel: Any) -> None:
 
 
 def _name_of(kernel: Any, function: Any) -> str:
-    """The name that the notebook gives to a kernel; `kernel = triton.jit(f)` gives it another than its function's."""
+    """Return the name that the notebook gives to a kernel; with `kernel = triton.jit(f)` it is not the function's."""
     names = [name for name, value in function.__globals__.items() if value is kernel]
     own: str = function.__name__
     return own if own in names or not names else names[-1]
 
 
 def _python_function(kernel: Any) -> Any:
-    """The Python function inside a kernel, under its decorators."""
+    """Return the Python function inside a kernel, under its decorators."""
     for _ in range(10):
         if inspect.isfunction(kernel):
             return kernel
@@ -104,7 +104,7 @@ def _cells_of(function: Any) -> Sequence[str]:
 
 
 def _differs(out: object, launched: "Callable[[], object]") -> bool:
-    """Whether a second launch gives other numbers; what is not a number was never written or read from outside."""
+    """Return whether a second launch gives other numbers; NaNs, never written or read outside, do not count."""
     import torch
 
     try:

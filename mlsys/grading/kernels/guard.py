@@ -34,7 +34,7 @@ _ALLOCATING = ("empty", "empty_like", "new_empty", "empty_strided", "new_empty_s
 
 
 def guarded(function: Callable[..., Result]) -> Callable[..., Result]:
-    """The same function, called with guard bands round its tensor arguments and round the tensors it allocates.
+    """Return a function that is called with guard bands round its tensor arguments and the tensors it allocates.
 
     Args:
         function: takes tensors (any strides) and other values; it may allocate with torch.empty, zeros, ones, full,
@@ -133,7 +133,7 @@ class _Guarded:
 
 
 def _poison(count: int, like: "torch.Tensor") -> "torch.Tensor":
-    """`count` elements like `like`: NaNs with random payload, or random integers; each buffer repeats its own block."""
+    """Make `count` elements like `like`: NaNs with random payload, or random integers, in a block that repeats."""
     import torch
 
     size = like.element_size()
@@ -147,14 +147,14 @@ def _poison(count: int, like: "torch.Tensor") -> "torch.Tensor":
 
 
 def _bits(tensor: "torch.Tensor") -> "torch.Tensor":
-    """The tensor's bits as integers, for NaNs do not compare equal."""
+    """Return the tensor's bits as integers, for NaNs do not compare equal."""
     import torch
 
     return tensor.view({1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[tensor.element_size()])
 
 
 def _guard_allocations(buffers: list[_Guarded]) -> Any:
-    """A context in which torch's allocating functions return guarded tensors, collected in `buffers`."""
+    """Make a context in which torch's allocating functions return guarded tensors, collected in `buffers`."""
     from torch.overrides import TorchFunctionMode
 
     class Allocations(TorchFunctionMode):

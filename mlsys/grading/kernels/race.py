@@ -1,4 +1,4 @@
-"""Timing a kernel beside a reference so that no call can have its result from anywhere but its own work.
+"""Time a kernel beside a reference, such that no call can have its result from anywhere but its own work.
 
 A kernel sees all the memory of its process on the device, and may write there. So nothing that decides lies there:
 
@@ -37,13 +37,13 @@ MAX_CALLS = 64
 """Most calls of one lap, each with inputs and an output of its own."""
 
 LAP_BYTES = 2**30
-"""Most bytes that the tensors of one lap take, if they leave room for two calls."""
+"""Largest size of the tensors of one lap, in bytes, if it leaves room for two calls."""
 
-PART = 2**21
-"""Most elements of an output that are compared after a lap; of the first lap, all are."""
+MAX_COMPARED_ELEMENTS = 2**21
+"""Most elements of an output that are compared after a lap; after the first lap, all are compared."""
 
-FASTER = 1.4
-"""How many times faster than the library's product and than a copy a kernel may be before its time is suspicious.
+MAX_CREDIBLE_SPEEDUP = 1.4
+"""Largest credible speedup over the library's product and over a copy; a kernel beyond it is suspicious.
 
 A margin, for neither reaches what the device can do: on an H200 a copy moves 4.27 TB/s of the 4.8 of its data sheet.
 """
@@ -51,7 +51,7 @@ A margin, for neither reaches what the device can do: on an H200 a copy moves 4.
 
 @dataclass(frozen=True)
 class Rates:
-    """What the device reaches, measured beside the race: bytes and FLOPs per second, and bytes of its last cache."""
+    """Rates that the device reaches, measured after the race: bytes and FLOPs per second; and bytes of its cache."""
 
     bytes_per_s: float
     flops_per_s: float
@@ -60,11 +60,11 @@ class Rates:
     def least_s(self, calls: int, bytes_moved: int, flops: float) -> float:
         """Return the least credible seconds per call of a lap: what fits the cache may never have left it."""
         moved = max(0, calls * bytes_moved - 2 * self.cache_bytes) / calls
-        return max(moved / (FASTER * self.bytes_per_s), flops / (FASTER * self.flops_per_s))
+        return max(moved / (MAX_CREDIBLE_SPEEDUP * self.bytes_per_s), flops / (MAX_CREDIBLE_SPEEDUP * self.flops_per_s))
 
 
 class Side(Protocol):
-    """One of the two sides of a race: here, or in a process of its own."""
+    """One of the two sides of a race, in this process or in one of its own."""
 
     def prepare(self) -> float:
         """Compile, run once, and return about how many seconds a call takes."""
@@ -86,7 +86,7 @@ class Judging(Side, Protocol):
     """The reference's side, which also knows what is right."""
 
     def agrees(self, seed: int, call: int, start: int, found: "torch.Tensor") -> bool:
-        """Whether `found` is the result, from element `start` on, for the inputs that the seed gives to that call.
+        """Return whether `found` is the result, from element `start` on, for the inputs that `seed` gives to that call.
 
         Raises:
             WrongAnswer: `found` is a whole output, and wrong; the message says where.
@@ -116,7 +116,7 @@ def run_race(candidate: Side, reference: Judging, *, elements: int, bytes_moved:
     candidate.load(calls)
     reference.load(calls)
 
-    def checked_lap(part: int = PART) -> float:
+    def checked_lap(part: int = MAX_COMPARED_ELEMENTS) -> float:
         seed = secrets.randbits(62)
         seconds = candidate.lap(seed)
         # Chosen when nothing can be changed any more.

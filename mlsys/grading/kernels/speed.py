@@ -1,4 +1,4 @@
-"""Speed of a student's kernel, as a ratio to a reference that runs beside it on the same device.
+"""Speed of a student's kernel, as a ratio to a reference that is timed in the same race on the same device.
 
 Points by `t_reference / t_student`, at the favourable end of its interval: all of them from `FULL_AT` on, none up to
 `NONE_AT`, and in proportion between the two.
@@ -32,7 +32,7 @@ Operation = Callable[[Shape, str], "Op"]
 
 
 def points_fraction(ratio: float) -> float:
-    """The part of the points for a ratio `t_reference / t_student`.
+    """Return the part of the points for a ratio `t_reference / t_student`.
 
     >>> points_fraction(0.9), points_fraction(0.45), points_fraction(0.05)
     (1.0, 0.5, 0.0)
@@ -42,7 +42,7 @@ def points_fraction(ratio: float) -> float:
 
 @dataclass(frozen=True)
 class Speed:
-    """How fast a kernel is beside its reference, shape by shape."""
+    """Speed of a kernel beside its reference, shape by shape."""
 
     device: str
     reference: str
@@ -96,7 +96,7 @@ def speed(
         inputs: `inputs(draws, shape, dtype)` makes the kernel's input tensors.
         launch: `launch(kernel, constants, out, *inputs)` runs it once and writes into `out`.
         expected: the same result by the vendor's library, `expected(*inputs)`; also what is timed without `reference`.
-        dtype: name of the format that is handed to `config` and `inputs`.
+        dtype: name of the format, an argument of `config` and `inputs`.
         reference: another kernel and its config to time against.
         capability: least CUDA compute capability that the question asks for.
         op: `op(shape, dtype)` is the operation; its FLOPs bound the time that is credible.
@@ -141,7 +141,7 @@ def race_label(shape: Shape, constants: Config) -> str:
 def _work_of(
     kernel: tuple[Any, Callable[[Shape, str], Config]] | None, launch: Launch, shape: Shape, dtype: str
 ) -> Callable[..., object] | None:
-    """What runs a kernel once with its constants for a shape; None for the library."""
+    """Return what runs a kernel once with its constants for a shape; None for the library."""
     if kernel is None:
         return None
     function, config = kernel
@@ -153,7 +153,7 @@ def _launched(kernel: Any, constants: Config, launch: Launch) -> Callable[..., o
 
 
 def beside(reference: object) -> str:
-    """What a kernel was timed beside, in words.
+    """Name what a kernel was timed beside.
 
     >>> beside(None)
     'the library'
@@ -183,7 +183,7 @@ def check_gpu(capability: tuple[int, int], dtype: str) -> None:
 
 
 def check_unused(waiting: int = 0) -> None:
-    """Make sure that nobody else uses the GPU, but so many processes of the same grading that wait for their turn.
+    """Make sure that nobody else uses the GPU but `waiting` processes of the same grading, which wait for the lock.
 
     Raises:
         NeedsGpu: naming the other job.
@@ -193,7 +193,7 @@ def check_unused(waiting: int = 0) -> None:
 
 
 def checked_config(config: object, what: str) -> Config:
-    """`config`, if it is a dict from names to positive ints.
+    """Return `config` if it is a dict from names to positive ints.
 
     Raises:
         WrongAnswer: with what is wrong.

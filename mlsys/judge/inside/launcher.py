@@ -1,6 +1,6 @@
-"""What runs in the process of a kernel: the checked kernel, launched by the lab's own code, and nothing else.
+"""Sandboxed process that launches and times checked kernels by the lab's own code, and runs nothing else.
 
-Entry point of a slot's process. It gets the lab's setup, kernels as text that `mlsys.grading.kernels.source` has
+Entry point of a sandbox's process. It gets the lab's setup, kernels as text that `mlsys.grading.kernels.source` has
 checked, and inputs. It allocates, poisons and guards every buffer itself. In a race the student's kernel has one such
 process and what it is timed beside another: see `mlsys.grading.kernels.race`.
 """
@@ -45,7 +45,7 @@ def serve(channel: Channel) -> None:
 
 
 class Launcher:
-    """The names of the lab's setup, and the track of a race."""
+    """State of a launcher: the names of the lab's setup, and the track of a race."""
 
     def __init__(self) -> None:
         self.setup: dict[str, Any] = {}
@@ -110,7 +110,7 @@ class Launcher:
 
 
 def trusted_names(cells: list[dict[str, Any]]) -> dict[str, Any]:
-    """The names that the lab's own setup cells define."""
+    """Run the lab's own setup cells and return the names that they define."""
     module = ModuleType("setup")
     for cell in cells:
         run_cell(cell["source"], cell["label"], module.__dict__)
@@ -118,7 +118,7 @@ def trusted_names(cells: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def kernel_of(header: dict[str, Any], label: str) -> Any:
-    """The kernel of a request."""
+    """Return the kernel of a request."""
     return define(KernelSource(header["name"], header["kernel"]), label)
 
 

@@ -1,6 +1,6 @@
-"""What runs in the process of one question: the student's cells, then calls of what they define.
+"""Sandboxed process that runs a student's cells, then calls what they define.
 
-Entry point of a slot's question. Nothing that this process says is trusted, for a student's code shares it.
+Entry point of a sandbox's question. Nothing that this process says is trusted, for a student's code shares it.
 """
 
 import sys
@@ -36,7 +36,7 @@ def serve(channel: Channel) -> None:
 
 
 class StudentCode:
-    """The names that the cells define, and the requests on them."""
+    """State of a student's process: the names that the cells define."""
 
     def __init__(self) -> None:
         self.module = ModuleType("__main__")
@@ -64,7 +64,7 @@ class StudentCode:
         return {"value": encode(result, results)}
 
     def failure(self, error: BaseException) -> dict[str, Any]:
-        """What went wrong, for the judge."""
+        """Describe for the judge what went wrong."""
         try:
             verdict, lines = describe_failure(error, self.own)
         except BaseException:  # an exception of the student's own may fail when it is asked for its text

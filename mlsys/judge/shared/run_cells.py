@@ -1,4 +1,4 @@
-"""Running cells: the judge runs test cells so, and a question's process the student's."""
+"""Run the cells of a notebook, and describe their failures."""
 
 import ast
 import linecache
@@ -10,7 +10,7 @@ from mlsys.grading.verdicts import Verdict
 
 MAX_LINES = 12
 _CANNOT_ALLOCATE = "can't allocate memory"
-"""How torch's CPU allocator words a MemoryError."""
+"""Words of torch's CPU allocator for a MemoryError."""
 
 
 def run_added(cell: dict[str, Any], names: dict[str, Any]) -> list[str]:
@@ -28,7 +28,7 @@ def run_added(cell: dict[str, Any], names: dict[str, Any]) -> list[str]:
 
 
 def describe_failure(error: BaseException, own: set[str]) -> tuple[Verdict, list[str]]:
-    """The verdict of an exception, and the lines on its way that stand in the cells labelled `own`."""
+    """Return the verdict of an exception, and the lines on its way that stand in the cells labelled `own`."""
     if isinstance(error, RuntimeError) and _CANNOT_ALLOCATE in str(error):
         error = MemoryError(str(error)).with_traceback(error.__traceback__)
     frames: list[traceback.FrameSummary] = []

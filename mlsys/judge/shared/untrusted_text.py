@@ -1,4 +1,4 @@
-"""What a student's process says in words, as far as it may be shown.
+"""Untrusted text: make what a sandboxed process says safe to show.
 
 A message can hold whatever the student's code knows: terminal codes, a web page, or in a hidden test its inputs. So
 every message is made printable and short, and of what is said once hidden tests have begun only the kind of exception
@@ -13,10 +13,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 MAX_MESSAGE = 2000
-"""Characters of a message: a diagnosis with a table of constants takes a few hundred."""
+"""Longest message, in characters; a diagnosis with a table of constants takes a few hundred."""
 
 MAX_HIDDEN_LINES = 2
-"""Lines of a traceback, and notes, that are shown from a hidden test: their numbers could spell its inputs."""
+"""Most lines of a traceback, and most notes, shown from a hidden test: their numbers could spell its inputs."""
 
 MAX_MARKS = 4
 """Most marks on one letter, such as accents and vowel signs; a pile of them would hide the lines around it."""
@@ -33,7 +33,7 @@ _BLANKS = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
 
 
 def printable(text: str, most: int = MAX_MESSAGE) -> str:
-    r"""Return `text` with what is no visible character written out, and cut to `most` characters.
+    r"""Return `text` with invisible characters written out, cut to `most` characters.
 
     >>> printable("red \x1b[31m\r\nnext line")
     'red \\x1b[31m\\r\nnext line'
