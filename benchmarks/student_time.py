@@ -11,7 +11,6 @@ import os
 import shutil
 import statistics
 import time
-from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -28,7 +27,9 @@ from mlsys.course.lab import Lab
 from mlsys.course.notebook import read_notebook
 from mlsys.course.tree import CourseTree
 from mlsys.grading.draws import SEED_VARIABLE
-from mlsys.grading.kernels import check, guard
+from mlsys.grading.kernels import backend
+from mlsys.grading.kernels.backend import LocalBackend, use_backend
+from mlsys.grading.kernels.notebook import check_source
 from mlsys.judge import grade_question, session
 from mlsys.judge.site import site
 
@@ -76,7 +77,7 @@ def in_a_notebook(tree: CourseTree, lab: str, students: list[str]) -> float:
 
 def _notebooks_timed(tree: CourseTree, lab: str, students: list[str]) -> float:
     os.environ["TRITON_INTERPRET"] = "1"
-    check.launch_guarded = timed_launch(check.launch_guarded)
+    backend.launch_guarded = timed_launch(backend.launch_guarded)
     for student in students:
         Warm.of(tree, lab, student).run_all(watch)
     return watch.total_s
@@ -127,11 +128,11 @@ def _overhead(tree: CourseTree, name: str, students: list[str]) -> dict[str, lis
 
     torch.set_num_threads(1)
     found: dict[str, list[float]] = {question: [] for question in CPU_TESTS}
-    with _without_guards():
+    with use_backend(_WithoutGuards()):
         Warm.of(tree, name, students[0]).run_all()
     os.environ[SEED_VARIABLE] = str(runs.seed(tree, name, "benchmark"))  # the same draws as in the judge
     for student in students:
-        with _without_guards():
+        with use_backend(_WithoutGuards()):
             alone_s = Warm.of(tree, name, student).run_all()
         lab = released_lab(tree, name)
         submission = submission_of(canonical_notebook(tree, name, read_notebook(tree.submitted(name, student))), lab)
@@ -146,18 +147,17 @@ def _overhead(tree: CourseTree, name: str, students: list[str]) -> dict[str, lis
     return found
 
 
-@contextlib.contextmanager
-def _without_guards() -> Iterator[None]:
-    from mlsys import grading
+class _WithoutGuards(LocalBackend):
+    """A notebook's backend without guard bands."""
 
-    kept = guard.guarded
-    for module in (guard, grading, check):
-        module.guarded = lambda function: function
-    try:
-        yield
-    finally:
-        for module in (guard, grading, check):
-            module.guarded = kept
+    def call(self, function: Any, args: Any, kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    def launch(self, kernel: Any, constants: Any, inputs: Any, like: Any, launch: Any) -> Any:
+        check_source(kernel)
+        out = like.new_empty(like.shape)
+        launch(kernel, constants, out, *inputs)
+        return out
 
 
 def median_ms(found: dict[str, list[float]]) -> float:

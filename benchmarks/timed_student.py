@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from mlsys.grading.kernels import check
 from mlsys.judge.inside import launcher, student
 from mlsys.judge.sandbox.protocol.channel import Channel
 
@@ -58,14 +57,14 @@ def serve_student(channel: Channel) -> None:
 
 def serve_launcher(channel: Channel) -> None:
     """The same for the launcher, which runs kernels by themselves."""
-    plain_launch, plain_reply = check.launch_guarded, channel.reply
+    plain_launch, plain_reply = launcher.launch_guarded, channel.reply
     launcher.launch_guarded = timed_launch(plain_launch)
     channel.reply = lambda header, tensors=(): plain_reply(header | {"seconds": watch.total_s}, tensors)
     launcher.serve(channel)
 
 
 def timed_launch(launch_guarded: Callable[..., Any]) -> Callable[..., Any]:
-    """`check.launch_guarded` with its launches timed."""
+    """`launch_guarded` with its launches timed."""
 
     def timed(kernel: Any, constants: Any, inputs: Any, shape: Any, dtype: Any, launch: Callable[..., Any]) -> Any:
         return launch_guarded(kernel, constants, inputs, shape, dtype, watch.wrap(launch))

@@ -1,7 +1,7 @@
 """Run a question's test cells in the judge, where they can be trusted; the student's code runs in a sandbox.
 
 A test cell is ordinary Python. Names that the lab's setup defines are the judge's own; names that only answers can
-define are values fetched from the student's process, or proxies whose calls run there, inside a sandbox. What comes
+define are values fetched from the student's process, or functions whose calls run there, inside a sandbox. What comes
 back is data, copied and checked, so a student's code cannot read a test, skip it, patch an assertion or the clock, or
 say how it came out.
 """
@@ -20,8 +20,9 @@ from mlsys.grading.checks import assertions
 from mlsys.grading.checks.tolerances import is_close
 from mlsys.grading.device import JUDGE_VARIABLE
 from mlsys.grading.draws import SEED_VARIABLE, torch_seed
-from mlsys.grading.remote import Proxy
+from mlsys.grading.kernels.backend import use_backend
 from mlsys.grading.verdicts import GradingError, NotAKernel, Suspicious, Verdict
+from mlsys.judge.backend import SessionBackend, StudentFunction
 from mlsys.judge.gpu_lock import GpuLock
 from mlsys.judge.sandbox.host.sandbox import Sandbox
 from mlsys.judge.sandbox.protocol.places import SandboxError
@@ -60,11 +61,11 @@ def judge(
     session = Session(sandbox, cells, device, gpu_lock)
     hidden = secret = False  # in a hidden test; after the first of them, for a student's process remembers its inputs
     try:
-        with _trusted_names(cells.setup, seed) as names:
+        with _trusted_names(cells.setup, seed) as names, use_backend(SessionBackend(session)):
             session.run()
             for name in _names_of_answers(tests, names):
                 value = session.value(name)
-                names[name] = Proxy(name, session.call, session) if value is FUNCTION else value
+                names[name] = StudentFunction(name, session) if value is FUNCTION else value
             value = None
             for hidden, text in segments(tests):
                 secret = secret or hidden

@@ -4,7 +4,6 @@ They run side by side in one sandbox, and none sees another. Before anything is 
 the kernel gets a fresh process of its own.
 """
 
-import inspect
 import math
 import signal
 import time
@@ -14,10 +13,8 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from mlsys.grading.checks.tolerances import dtype_name
-from mlsys.grading.draws import Draws
-from mlsys.grading.kernels.race import Rates, run_race
 from mlsys.grading.kernels.source import KernelSource, kernel_source
-from mlsys.grading.verdicts import GradingError, NeedsGpu, Suspicious
+from mlsys.grading.verdicts import GradingError, Suspicious
 from mlsys.judge.gpu_lock import GpuLock
 from mlsys.judge.sandbox.host.process import SandboxProcess
 from mlsys.judge.sandbox.host.sandbox import Sandbox
@@ -38,9 +35,6 @@ ENTRIES = {
 
 MAX_CALL_S = 30.0
 """Longest call or launch on a GPU, in seconds, compiling included; a kernel compiles in about one."""
-
-MAX_EXCLUSIVE_S = 30.0
-"""Longest timing of one shape, in seconds, for which everybody else is kept from the GPU."""
 
 FUNCTION = object()
 """Result of `Session.value` for a function."""
@@ -114,7 +108,7 @@ class Session:
     def close(self) -> None:
         """End all processes of the question."""
         for entry in list(self._processes):
-            self._end(entry)
+            self.end(entry)
 
     def run(self) -> None:
         """Run the student's cells, unless they have run already.
@@ -150,76 +144,37 @@ class Session:
             for call in calls:
                 yield self._call(call.name, call.args, dict(call.kwargs), guarded=True)
         finally:
-            self._end(STUDENT)
+            self.end(STUDENT)
 
     def launch(
         self, name: str, launch: Callable[..., object], constants: Mapping[str, int], like: Any, inputs: Sequence[Any]
     ) -> Any:
         """Launch the student's kernel in the launcher, into an output like `like`, and return that output."""
-        arrays: list[Tensor] = []
         if self._raced:
-            self._end(LAUNCHER)
+            self.end(LAUNCHER)
             self._raced = False
-        request = self._kernel_request(name, launch, constants, inputs, arrays)
+        arrays: list[Tensor] = []
+        source = self.cells.kernel(name)
+        request: dict[str, Any] = {
+            "kernel": source.text,
+            "name": source.name,
+            "launch": launch.__name__,
+            "device": self.device,
+        }
+        request |= {"constants": dict(constants), "inputs": encode(tuple(inputs), arrays)}
         request |= {"shape": list(like.shape), "dtype": dtype_name(like)}
-        reply, results = self._ask_kernel_process(LAUNCHER, request, arrays)
+        reply, results = self.ask_kernel_process(LAUNCHER, request, arrays)
         return decode(reply.get("value"), results, strided=False)
 
-    def race(
-        self,
-        name: str,
-        constants: Mapping[tuple[int, ...], Mapping[str, int]],
-        inputs: Callable[..., Any],
-        launch: Callable[..., object],
-        expected: Callable[..., Any],
-        dtype: str,
-        reference: tuple[Any, Callable[..., Mapping[str, int]]] | None,
-        capability: tuple[int, int],
-        op: Callable[..., Any] | None,
-    ) -> Any:
-        """Time the student's kernel beside a reference, each in a process of its own; see `kernels.speed`."""
-        from mlsys.grading.kernels.speed import Speed, beside, race_label
-
-        kernel = self.cells.kernel(name)  # refused on any machine
-        if self.device != "cuda":
-            raise NeedsGpu("graded without a CUDA GPU, so nothing was timed; these points wait for one.")
-        draws, pairs, device = Draws("speed"), {}, ""
-        self._end(STUDENT)
+    def prepare_timing(self) -> None:
+        """End the student's process, and the launcher if it has launched anything outside a race."""
+        self.end(STUDENT)
         if not self._raced:
-            self._end(LAUNCHER)  # with all that earlier launches left in its memory
+            self.end(LAUNCHER)  # with all that earlier launches left in its memory
         self._raced = True
-        for shape, chosen in constants.items():
-            tensors = inputs(draws, shape, dtype)
-            arrays: list[Tensor] = []
-            common = {"race": "prepare", "inputs": encode(tuple(tensors), arrays), "launch": launch.__name__}
-            common |= {"capability": list(capability), "dtype": dtype, "expected": expected.__name__}
-            theirs: dict[str, Any] = {"kernel": None, "what": race_label(shape, chosen)}
-            if reference is not None:
-                source = kernel_source([inspect.getsource(reference[0].fn)], reference[0].__name__)
-                theirs |= {"kernel": source.text, "name": source.name, "constants": dict(reference[1](shape, dtype))}
-            prepared, _ = self._ask_kernel_process(REFERENCE, common | theirs, arrays)
-            mine = {"kernel": kernel.text, "name": kernel.name, "constants": dict(chosen), "what": None}
-            mine |= {key: prepared[key] for key in ("out_shape", "out_dtype")}
-            started, _ = self._ask_kernel_process(LAUNCHER, common | mine, arrays)
-            with self._alone_on_gpu() as waiting:
-                until_s = time.monotonic() + MAX_EXCLUSIVE_S
-                sides = [
-                    _RemoteSide(self, role, told["call_s"], waiting, until_s)
-                    for role, told in ((LAUNCHER, started), (REFERENCE, prepared))
-                ]
-                flops = float(op(shape, dtype).flop_count) if op else 0.0
-                about = {key: prepared[key] for key in ("elements", "bytes_moved")}
-                try:
-                    pairs[shape] = run_race(*sides, **about, flops=flops)
-                except BaseException:
-                    self._end(LAUNCHER)  # others wait for the memory that they hold
-                    self._end(REFERENCE)
-                    raise
-            device = prepared["device"]
-        return Speed(device, beside(reference), pairs)
 
     @contextmanager
-    def _alone_on_gpu(self) -> Iterator[int]:
+    def alone_on_gpu(self) -> Iterator[int]:
         """Hold the GPU alone; the time of waiting for it counts for no process.
 
         Yields how many processes wait for their own timing.
@@ -233,24 +188,13 @@ class Session:
                 process.allow(waited_s)
             yield waiting
 
-    def _kernel_request(
-        self,
-        name: str,
-        launch: Callable[..., object],
-        constants: Mapping[str, int],
-        inputs: Sequence[Any],
-        arrays: list[Tensor],
-    ) -> dict[str, Any]:
-        source = self.cells.kernel(name)
-        about = {"kernel": source.text, "name": source.name, "launch": launch.__name__, "device": self.device}
-        return {**about, "constants": dict(constants), "inputs": encode(tuple(inputs), arrays)}
-
-    def _ask_kernel_process(
-        self, role: str, request: dict[str, Any], arrays: Sequence[Tensor]
+    def ask_kernel_process(
+        self, role: str, request: dict[str, Any], arrays: Sequence[Tensor] = (), limit_s: float = math.inf
     ) -> tuple[dict[str, Any], list[Tensor]]:
+        """Send a request to the launcher or the reference, which is started if it does not run."""
         if role not in self._processes:
             self._start(role, {"setup": self.cells.setup})
-        return self._ask(role, request, arrays)
+        return self._ask(role, request, arrays, limit_s)
 
     def _call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], guarded: bool) -> Any:
         arrays: list[Tensor] = []
@@ -259,13 +203,14 @@ class Session:
         return decode(reply.get("value"), results, strided=False)
 
     def _start(self, role: str, header: dict[str, Any]) -> None:
-        self._end(role)
+        self.end(role)
         self._processes[role] = self._sandbox.open(ENTRIES[role])
         if self._deadline_s is None:
             self._deadline_s = time.monotonic() + self._sandbox.limits.wall_s
         self._ask(role, header)
 
-    def _end(self, role: str) -> None:
+    def end(self, role: str) -> None:
+        """End one process of the question, if it runs."""
         if process := self._processes.pop(role, None):
             process.close()
 
@@ -290,46 +235,6 @@ class Session:
         if "error" in message.header:
             _raise(message.header["error"], own_words=role == STUDENT)
         return message.header, message.tensors
-
-
-@dataclass(frozen=True)
-class _RemoteSide:
-    """One side of a race in a process of its own, which has run the work once already."""
-
-    session: Session
-    role: str
-    call_s: float
-    waiting: int
-    until_s: float
-
-    def prepare(self) -> float:
-        return self.call_s
-
-    def load(self, calls: int) -> None:
-        # Of each question that waits, two processes hold memory of the GPU; of this one, the other side's.
-        idle = {"waiting": 2 * self.waiting + 1} if self.role == LAUNCHER else {}
-        self._ask({"race": "load", "calls": calls, **idle})
-
-    def lap(self, seed: int) -> float:
-        return float(self._ask({"race": "lap", "seed": seed})[0]["call_s"])
-
-    def output(self, call: int, start: int, stop: int) -> Any:
-        reply, results = self._ask({"race": "output", "call": call, "start": start, "stop": stop})
-        return decode(reply.get("value"), results, strided=False)
-
-    def agrees(self, seed: int, call: int, start: int, found: Any) -> bool:
-        arrays: list[Tensor] = []
-        about = {"seed": seed, "call": call, "start": start, "found": encode(found, arrays)}
-        return self._ask({"race": "agrees", **about}, arrays)[0]["agrees"] is True
-
-    def rest(self) -> None:
-        self._ask({"race": "rest"})
-
-    def rates(self) -> Rates:
-        return Rates(**self._ask({"race": "rates"})[0])
-
-    def _ask(self, header: dict[str, Any], arrays: Sequence[Tensor] = ()) -> tuple[dict[str, Any], list[Tensor]]:
-        return self.session._ask(self.role, header, arrays, max(0.0, self.until_s - time.monotonic()))
 
 
 def _ended(error: ProcessEnded, sandbox: Sandbox) -> StudentFailed:

@@ -16,9 +16,11 @@ import secrets
 import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from mlsys.grading.verdicts import Suspicious, WrongAnswer
+from mlsys.grading.verdicts import NeedsGpu, Suspicious, WrongAnswer
+from mlsys.measure.device import gpu_device, torch_sees_gpu
+from mlsys.measure.gpu_jobs import other_jobs
 from mlsys.measure.timing import Pair
 
 if TYPE_CHECKING:
@@ -63,6 +65,46 @@ class Rates:
         return max(moved / (MAX_CREDIBLE_SPEEDUP * self.bytes_per_s), flops / (MAX_CREDIBLE_SPEEDUP * self.flops_per_s))
 
 
+@dataclass(frozen=True)
+class RaceSetup:
+    """What a race of a kernel and a reference needs, for one shape.
+
+    Attributes:
+        shape: the shape that is run.
+        dtype: name of the format.
+        constants: the kernel's.
+        inputs: makes the input tensors; it is called once.
+        launch: `launch(kernel, constants, out, *inputs)` runs a kernel once and writes into `out`.
+        expected: the result by the vendor's library, `expected(*inputs)`.
+        reference: another kernel and its constants to time against; None for the library.
+        capability: least CUDA compute capability.
+        flops: floating-point operations of one call, where they are known.
+    """
+
+    shape: Shape
+    dtype: str
+    constants: Config
+    inputs: "Callable[[], tuple[torch.Tensor, ...]]"
+    launch: Launch
+    expected: "Callable[..., torch.Tensor]"
+    reference: tuple[Any, Config] | None = None
+    capability: tuple[int, int] = (7, 5)
+    flops: float = 0.0
+
+    @property
+    def label(self) -> str:
+        """The result's name in messages, such as "result for shape (8, 4) with {'TILE': 16}"."""
+        return f"result for shape {self.shape} with {dict(self.constants)}"
+
+
+@dataclass(frozen=True)
+class RaceResult:
+    """The device of a race, and the times of both sides."""
+
+    device: str
+    pair: Pair
+
+
 class Side(Protocol):
     """One of the two sides of a race, in this process or in one of its own."""
 
@@ -94,6 +136,37 @@ class Judging(Side, Protocol):
 
     def rates(self) -> Rates:
         """Measure what the device reaches."""
+
+
+def check_gpu(capability: tuple[int, int], dtype: str) -> None:
+    """Make sure that a question can be timed here, and let the library do the arithmetic that kernels do.
+
+    Raises:
+        NeedsGpu: there is no GPU of that capability or with that dtype.
+    """
+    if not torch_sees_gpu():
+        raise NeedsGpu("no CUDA GPU here, so nothing was timed; these points wait for one.")
+    import torch
+
+    found = torch.cuda.get_device_capability()
+    if found < capability:
+        raise NeedsGpu(
+            f"{torch.cuda.get_device_name()} has compute capability {found[0]}.{found[1]}; this question needs "
+            f"{capability[0]}.{capability[1]} or more, so it waits for such a device."
+        )
+    if dtype == "bf16" and not gpu_device().has_bf16:
+        raise NeedsGpu(f"{torch.cuda.get_device_name()} has no bf16 arithmetic; this question waits for a GPU with it.")
+    torch.backends.cuda.matmul.allow_tf32 = False
+
+
+def check_unused(waiting: int = 0) -> None:
+    """Make sure that nobody else uses the GPU but `waiting` processes of the same grading, which wait for the lock.
+
+    Raises:
+        NeedsGpu: naming the other job.
+    """
+    if others := other_jobs(waiting):
+        raise NeedsGpu(f"this GPU is in use by {others}, and a timing would measure both; the points wait.")
 
 
 def run_race(candidate: Side, reference: Judging, *, elements: int, bytes_moved: int, flops: float = 0.0) -> Pair:

@@ -4,7 +4,7 @@ The launcher never runs a student's Python. It gets the definition of a kernel a
 written anew: constants stand where their names stood, names that were imported are Triton's own again, type hints,
 docstrings and texts that nobody reads are gone. What is left is held against `mlsys.grading.kernels.language`.
 
-Notebooks ask the same (`mlsys.grading.kernels.check.check_source`), so that nobody hears of a refusal for the first
+Notebooks ask the same (`mlsys.grading.kernels.notebook.check_source`), so that nobody hears of a refusal for the first
 time when the lab is graded.
 """
 

@@ -6,11 +6,11 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mlsys.grading.checks.assertions import assert_close
 from mlsys.grading.checks.tolerances import is_close
-from mlsys.grading.kernels.race import Rates, Shape
+from mlsys.grading.kernels.race import Config, Launch, Rates, Shape
 from mlsys.grading.verdicts import OutOfBounds
 
 if TYPE_CHECKING:
@@ -51,6 +51,11 @@ class Track:
         self._inputs: list[tuple[torch.Tensor, ...]] = []
         self._outputs: list[torch.Tensor] = []
         self._buffer = torch.empty(0, dtype=torch.uint8, device=device)
+
+    @property
+    def elements(self) -> int:
+        """Elements of the output of one call."""
+        return math.prod(self.like[0])
 
     @property
     def bytes_moved(self) -> int:
@@ -285,6 +290,11 @@ class Reference(Track):
         if self._device != "cuda":
             return Rates(math.inf, math.inf, 0)
         return measured_rates(self._dtype)
+
+
+def launching(launch: Launch, kernel: Any, constants: Config | None) -> Callable[..., object]:
+    """Return the work of a track, `work(out, *inputs)`: one launch of a kernel."""
+    return lambda out, *inputs: launch(kernel, constants, out, *inputs)
 
 
 @cache

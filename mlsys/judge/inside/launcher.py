@@ -5,17 +5,16 @@ checked, and inputs. It allocates, poisons and guards every buffer itself. In a 
 process and what it is timed beside another: see `mlsys.grading.kernels.race`.
 """
 
-import math
 from contextlib import suppress
 from dataclasses import asdict
 from types import ModuleType
 from typing import Any
 
 from mlsys.core.cells import run_cell
-from mlsys.grading.kernels.check import launch_guarded
+from mlsys.grading.kernels.guard import launch_guarded
+from mlsys.grading.kernels.race import check_gpu, check_unused
 from mlsys.grading.kernels.source import KernelSource
-from mlsys.grading.kernels.speed import check_gpu, check_unused
-from mlsys.grading.kernels.track import Reference, Track
+from mlsys.grading.kernels.track import Reference, Track, launching
 from mlsys.judge.inside.addresses import confined
 from mlsys.judge.inside.checked_kernel import define
 from mlsys.judge.sandbox.protocol.channel import Channel
@@ -68,7 +67,7 @@ class Launcher:
             call_s = made.prepare()
             shape, dtype = made.like
             about: dict[str, Any] = {"out_shape": list(shape), "out_dtype": str(dtype).removeprefix("torch.")}
-            about |= {"elements": math.prod(shape), "bytes_moved": made.bytes_moved}
+            about |= {"elements": made.elements, "bytes_moved": made.bytes_moved}
             return {"call_s": call_s, "device": gpu_device().name, **about}
         track = self.track
         assert track is not None
@@ -97,16 +96,15 @@ class Launcher:
         base = decode(header["inputs"], arrays)
         launch_kernel, constants = self.setup[header["launch"]], header.get("constants")
         kernel = kernel_of(header, KERNEL if header["what"] is None else REFERENCE_KERNEL) if header["kernel"] else None
-
-        def launched(out: Any, *inputs: Any) -> None:
-            launch_kernel(kernel, constants, out, *inputs)
+        work = launching(launch_kernel, kernel, constants)
 
         if header["what"] is None:
             like = tuple(header["out_shape"]), getattr(torch, header["out_dtype"])
-            return Track(launched, base, like, "cuda")
+            return Track(work, base, like, "cuda")
         expected = self.setup.get(header["expected"]) or getattr(torch, header["expected"])
-        work = launched if kernel else None
-        return Reference(work, base, "cuda", expected=expected, what=header["what"], dtype=header["dtype"])
+        return Reference(
+            work if kernel else None, base, "cuda", expected=expected, what=header["what"], dtype=header["dtype"]
+        )
 
 
 def trusted_names(cells: list[dict[str, Any]]) -> dict[str, Any]:

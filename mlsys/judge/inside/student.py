@@ -10,7 +10,7 @@ from typing import Any
 
 from mlsys.core.cells import run_cell
 from mlsys.core.magics import notebook_names
-from mlsys.grading.kernels.guard import guarded
+from mlsys.grading.kernels.guard import call_guarded
 from mlsys.judge.sandbox.protocol.channel import Channel
 from mlsys.judge.sandbox.protocol.shared_buffer import Tensor
 from mlsys.judge.shared.run_cells import MAX_LINES, describe_failure, run_added
@@ -60,7 +60,8 @@ class StudentCode:
             return {"value": encode(names[name], results)}
         args = decode(header["args"], arrays, self.device)
         kwargs = decode(header["kwargs"], arrays, self.device)
-        result = (guarded(names[name]) if header["guarded"] else names[name])(*args, **kwargs)
+        function = names[name]
+        result = call_guarded(function, args, kwargs) if header["guarded"] else function(*args, **kwargs)
         return {"value": encode(result, results)}
 
     def failure(self, error: BaseException) -> dict[str, Any]:
