@@ -50,17 +50,17 @@ def _judge_timed(tree: CourseTree, lab: str, students: list[str], index: int) ->
     folder = site(released_lab(tree, lab).withheld)
     shutil.copy(timed_student.__file__, folder)
     session.ENTRIES |= {"student": "timed_student:serve_student", "launcher": "timed_student:serve_launcher"}
-    plain_ask, spent = session.Session._ask, {"s": 0.0}
+    plain_exchange, spent = session.Session._exchange, {"s": 0.0}
     latest: dict[str, float] = {}
 
-    def ask(self: session.Session, entry: str, header: dict[str, Any], *rest: Any) -> Any:
-        reply, tensors = plain_ask(self, entry, header, *rest)
-        seconds = reply.pop("seconds", 0.0)
-        spent["s"] += seconds - latest[entry] if "run" not in header and "setup" not in header else 0.0
-        latest[entry] = seconds
-        return reply, tensors
+    def exchange(self: session.Session, role: str, header: dict[str, Any], *rest: Any) -> Any:
+        reply = plain_exchange(self, role, header, *rest)
+        seconds = reply.header.pop("seconds", 0.0)
+        spent["s"] += seconds - latest[role] if header["type"] not in ("run", "setup") else 0.0
+        latest[role] = seconds
+        return reply
 
-    session.Session._ask = ask
+    session.Session._exchange = exchange
     for student in students:
         notebook = canonical_notebook(tree, lab, read_notebook(tree.submitted(lab, student)))
         terms = runs.terms(tree, lab, student, "")

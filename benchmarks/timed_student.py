@@ -7,6 +7,7 @@ from typing import Any
 
 from mlsys.judge.inside import launcher, student
 from mlsys.judge.sandbox.protocol.channel import Channel
+from mlsys.judge.shared.messages import CallFunction, Message
 
 
 @dataclass
@@ -39,16 +40,15 @@ def serve_student(channel: Channel) -> None:
     """What `student.serve` does, with the seconds inside student functions in every reply."""
     plain_answer, plain_reply = student.StudentCode.answer, channel.reply
 
-    def answer(self: student.StudentCode, header: dict[str, Any], *rest: Any) -> dict[str, Any]:
-        name = header.get("call")
-        if name is None:
-            return plain_answer(self, header, *rest)
-        kept = self.module.__dict__[name]
-        self.module.__dict__[name] = watch.wrap(kept)
+    def answer(self: student.StudentCode, request: Message, *rest: Any) -> Message:
+        if not isinstance(request, CallFunction):
+            return plain_answer(self, request, *rest)
+        kept = self.module.__dict__[request.name]
+        self.module.__dict__[request.name] = watch.wrap(kept)
         try:
-            return plain_answer(self, header, *rest)
+            return plain_answer(self, request, *rest)
         finally:
-            self.module.__dict__[name] = kept
+            self.module.__dict__[request.name] = kept
 
     student.StudentCode.answer = answer
     channel.reply = lambda header, tensors=(): plain_reply(header | {"seconds": watch.total_s}, tensors)

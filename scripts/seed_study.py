@@ -144,7 +144,7 @@ def answers(name: str, device: str, folder: Path) -> list[Answer]:
             if question.device == "gpu":  # the table has its verdict without one
                 verdict = "passed" if row["points_gpu"] == f"{question.points:g}" else ""
             cells = select_cells(submission, question).all
-            key = (question.name, *(f"{cell['label']}\n{cell['source']}" for cell in cells))
+            key = (question.name, *(f"{cell.label}\n{cell.source}" for cell in cells))
             answer = found.setdefault(key, Answer(submission, question, [], verdict))
             answer.students.append(student)
     return list(found.values())

@@ -8,17 +8,37 @@ import inspect
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mlsys.grading.kernels.race import Launch, RaceResult, RaceSetup, Rates, run_race
-from mlsys.grading.kernels.source import kernel_source
+from mlsys.grading.kernels.source import KernelSource, kernel_source
 from mlsys.grading.verdicts import NeedsGpu, NotAKernel
 from mlsys.judge.sandbox.protocol.shared_buffer import Tensor
 from mlsys.judge.session import LAUNCHER, REFERENCE, Session
+from mlsys.judge.shared.messages import (
+    CandidatePrepared,
+    CompareOutput,
+    Comparison,
+    DeviceRates,
+    Done,
+    EndLaps,
+    LapTime,
+    LoadLaps,
+    MeasureRates,
+    Message,
+    PrepareCandidate,
+    PrepareReference,
+    ReadOutput,
+    ReferencePrepared,
+    RunLap,
+    Value,
+)
 from mlsys.judge.shared.values import decode, encode
 
 if TYPE_CHECKING:
     import torch
+
+_M = TypeVar("_M", bound=Message)
 
 MAX_EXCLUSIVE_S = 30.0
 """Longest timing of one shape, in seconds, for which everybody else is kept from the GPU."""
@@ -72,31 +92,59 @@ class SessionBackend:
             raise NeedsGpu("graded without a CUDA GPU, so nothing was timed; these points wait for one.")
         session.prepare_timing()
         arrays: list[Tensor] = []
-        common = {"race": "prepare", "inputs": encode(tuple(setup.inputs()), arrays), "launch": setup.launch.__name__}
-        common |= {"capability": list(setup.capability), "dtype": setup.dtype, "expected": setup.expected.__name__}
-        theirs: dict[str, Any] = {"kernel": None, "what": setup.label}
-        if setup.reference is not None:
-            function, constants = setup.reference
-            trusted = kernel_source([inspect.getsource(function.fn)], function.__name__)
-            theirs |= {"kernel": trusted.text, "name": trusted.name, "constants": dict(constants)}
-        prepared, _ = session.ask_kernel_process(REFERENCE, common | theirs, arrays)
-        mine = {"kernel": source.text, "name": source.name, "constants": dict(setup.constants), "what": None}
-        mine |= {key: prepared[key] for key in ("out_shape", "out_dtype")}
-        started, _ = session.ask_kernel_process(LAUNCHER, common | mine, arrays)
+        inputs = encode(tuple(setup.inputs()), arrays)
+        trusted, constants = _reference_of(setup)
+        prepared, _ = session.ask_kernel_process(
+            REFERENCE,
+            PrepareReference(
+                inputs,
+                setup.expected.__name__,
+                setup.label,
+                setup.dtype,
+                setup.capability,
+                setup.launch.__name__,
+                trusted,
+                constants,
+            ),
+            ReferencePrepared,
+            arrays=arrays,
+        )
+        started, _ = session.ask_kernel_process(
+            LAUNCHER,
+            PrepareCandidate(
+                inputs,
+                source,
+                dict(setup.constants),
+                setup.launch.__name__,
+                setup.dtype,
+                setup.capability,
+                prepared.out_shape,
+                prepared.out_dtype,
+            ),
+            CandidatePrepared,
+            arrays=arrays,
+        )
         with session.alone_on_gpu() as waiting:
             until_s = time.monotonic() + MAX_EXCLUSIVE_S
-            candidate, reference = (
-                _RemoteSide(session, role, told["call_s"], waiting, until_s)
-                for role, told in ((LAUNCHER, started), (REFERENCE, prepared))
-            )
-            about = {key: prepared[key] for key in ("elements", "bytes_moved")}
+            # Of each question that waits, two processes hold memory of the GPU; of this one, the other side's.
+            candidate = _RemoteSide(session, LAUNCHER, started.call_s, until_s, waiting=2 * waiting + 1)
+            reference = _RemoteSide(session, REFERENCE, prepared.call_s, until_s)
+            size = {"elements": prepared.elements, "bytes_moved": prepared.bytes_moved}
             try:
-                pair = run_race(candidate, reference, **about, flops=setup.flops)
+                pair = run_race(candidate, reference, **size, flops=setup.flops)
             except BaseException:
                 session.end(LAUNCHER)  # others wait for the memory that they hold
                 session.end(REFERENCE)
                 raise
-        return RaceResult(prepared["device"], pair)
+        return RaceResult(prepared.device, pair)
+
+
+def _reference_of(setup: RaceSetup) -> tuple[KernelSource | None, dict[str, int]]:
+    """Return the source of the lab's reference kernel and its constants; no source for the library."""
+    if setup.reference is None:
+        return None, {}
+    kernel, constants = setup.reference
+    return kernel_source([inspect.getsource(kernel.fn)], kernel.__name__), dict(constants)
 
 
 def _name_of(kernel: object) -> str:
@@ -117,35 +165,33 @@ class _RemoteSide:
     session: Session
     role: str
     call_s: float
-    waiting: int
     until_s: float
+    waiting: int | None = None
 
     def prepare(self) -> float:
         return self.call_s
 
     def load(self, calls: int) -> None:
-        # Of each question that waits, two processes hold memory of the GPU; of this one, the other side's.
-        idle = {"waiting": 2 * self.waiting + 1} if self.role == LAUNCHER else {}
-        self._ask({"race": "load", "calls": calls, **idle})
+        self._ask(LoadLaps(calls, self.waiting), Done)
 
     def lap(self, seed: int) -> float:
-        return float(self._ask({"race": "lap", "seed": seed})[0]["call_s"])
+        return self._ask(RunLap(seed), LapTime)[0].call_s
 
     def output(self, call: int, start: int, stop: int) -> Any:
-        reply, results = self._ask({"race": "output", "call": call, "start": start, "stop": stop})
-        return decode(reply.get("value"), results, strided=False)
+        reply, results = self._ask(ReadOutput(call, start, stop), Value)
+        return decode(reply.value, results, strided=False)
 
     def agrees(self, seed: int, call: int, start: int, found: Any) -> bool:
         arrays: list[Tensor] = []
-        about = {"seed": seed, "call": call, "start": start, "found": encode(found, arrays)}
-        return self._ask({"race": "agrees", **about}, arrays)[0]["agrees"] is True
+        return self._ask(CompareOutput(seed, call, start, encode(found, arrays)), Comparison, arrays)[0].agrees
 
     def rest(self) -> None:
-        self._ask({"race": "rest"})
+        self._ask(EndLaps(), Done)
 
     def rates(self) -> Rates:
-        return Rates(**self._ask({"race": "rates"})[0])
+        rates = self._ask(MeasureRates(), DeviceRates)[0]
+        return Rates(rates.bytes_per_s, rates.flops_per_s, rates.cache_bytes)
 
-    def _ask(self, header: dict[str, Any], arrays: Sequence[Tensor] = ()) -> tuple[dict[str, Any], list[Tensor]]:
+    def _ask(self, request: Message, kind: type[_M], arrays: Sequence[Tensor] = ()) -> tuple[_M, list[Tensor]]:
         limit_s = max(0.0, self.until_s - time.monotonic())
-        return self.session.ask_kernel_process(self.role, header, arrays, limit_s)
+        return self.session.ask_kernel_process(self.role, request, kind, arrays=arrays, limit_s=limit_s)

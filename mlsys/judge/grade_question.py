@@ -25,6 +25,7 @@ from mlsys.judge.run_tests import judge
 from mlsys.judge.sandbox.host.sandbox import WARM_UP, Sandbox
 from mlsys.judge.sandbox.protocol.limits import Limits
 from mlsys.judge.session import QuestionCells
+from mlsys.judge.shared.messages import Cell
 from mlsys.judge.site import site
 from mlsys.judge.student_cells import needed_statements, read_added
 from mlsys.measure.device import torch_sees_gpu
@@ -125,20 +126,20 @@ def select_cells(submission: Submission, question: Question) -> QuestionCells:
     tested = free_names(plain_python(question.graded.source)) - setup - answered
     needed = needed_statements(list(others.values()), used | tested)
     keep = dict(zip(others, needed, strict=True))
-    cells: list[dict[str, Any]] = []
+    cells: list[Cell] = []
     count = 0
     for index, cell in enumerate(submission.cells):
         if index in others:
             count += cell.added
             label = f"your added cell {count}" if cell.added else f"cell {cell.id} of the lab"
             if keep[index]:
-                cells.append({"kind": "added", "label": label, "source": others[index].source, "keep": keep[index]})
+                cells.append(Cell("added", label, others[index].source, keep[index]))
         elif parts[cell.id].role == SETUP:
-            cells.append({"kind": "setup", "label": f"setup {cell.id}", "source": plain_python(parts[cell.id].source)})
+            cells.append(Cell("setup", f"setup {cell.id}", plain_python(parts[cell.id].source)))
         elif cell.id in answers:
             label = f"your answer {parts[cell.id].question}"
-            cells.append({"kind": "answer", "label": label, "source": plain_python(cell.source)})
-    return QuestionCells([cell for cell in cells if cell["kind"] == "setup"], cells)
+            cells.append(Cell("answer", label, plain_python(cell.source)))
+    return QuestionCells([cell for cell in cells if cell.kind == "setup"], cells)
 
 
 def _names_of(sources: Iterable[str]) -> frozenset[str]:

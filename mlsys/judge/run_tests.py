@@ -28,6 +28,7 @@ from mlsys.judge.sandbox.host.sandbox import Sandbox
 from mlsys.judge.sandbox.protocol.places import SandboxError
 from mlsys.judge.sandbox.protocol.shared_buffer import Tampered
 from mlsys.judge.session import FUNCTION, GuardedCall, QuestionCells, Session, StudentFailed
+from mlsys.judge.shared.messages import Cell
 from mlsys.judge.shared.run_cells import describe_failure
 from mlsys.judge.shared.untrusted_text import exception_kind, own_lines, printable, without_inputs
 
@@ -123,7 +124,7 @@ def _verdict_of(value: object) -> Verdict:
 
 
 @contextlib.contextmanager
-def _trusted_names(setup: Sequence[Any], seed: int) -> Iterator[dict[str, Any]]:
+def _trusted_names(setup: Sequence[Cell], seed: int) -> Iterator[dict[str, Any]]:
     """Run the lab's setup afresh, with the seed of this run and without what it prints, and yield its names."""
     import torch
 
@@ -138,7 +139,7 @@ def _trusted_names(setup: Sequence[Any], seed: int) -> Iterator[dict[str, Any]]:
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             for cell in setup:
-                run_cell(cell["source"], cell["label"], names)
+                run_cell(cell.source, cell.label, names)
             yield names
     finally:
         torch.set_printoptions(threshold=printed.threshold, edgeitems=printed.edgeitems)

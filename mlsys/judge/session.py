@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from mlsys.grading.checks.tolerances import dtype_name
 from mlsys.grading.kernels.source import KernelSource, kernel_source
@@ -20,6 +20,24 @@ from mlsys.judge.sandbox.host.process import SandboxProcess
 from mlsys.judge.sandbox.host.sandbox import Sandbox
 from mlsys.judge.sandbox.protocol.ending import ProcessEnded
 from mlsys.judge.sandbox.protocol.shared_buffer import Tampered, Tensor
+from mlsys.judge.sandbox.protocol.transport import Header
+from mlsys.judge.sandbox.protocol.transport import Message as Received
+from mlsys.judge.shared.messages import (
+    CallFunction,
+    Cell,
+    Done,
+    Failure,
+    GetValue,
+    IsFunction,
+    LaunchKernel,
+    Message,
+    RunCells,
+    RunSetup,
+    Value,
+    header_of,
+    is_failure,
+    read_header,
+)
 from mlsys.judge.shared.run_cells import MAX_LINES
 from mlsys.judge.shared.values import decode, encode
 
@@ -46,6 +64,9 @@ _THE_LAUNCHER_MAY_CLAIM = (*_A_STUDENT_MAY_CLAIM, "needs gpu")
 """Verdicts that a launcher may claim, which runs our code alone."""
 
 _SIGNALS = {4: "illegal instruction", 6: "abort", 7: "bus error", 8: "arithmetic error", 11: "segmentation fault"}
+
+
+_M = TypeVar("_M", bound=Message)
 
 
 class StudentFailed(GradingError):
@@ -80,12 +101,12 @@ class GuardedCall:
 class QuestionCells:
     """Cells of a question: the trusted setup cells, and all cells of the student's process in order."""
 
-    setup: Sequence[Mapping[str, Any]]
-    all: Sequence[Mapping[str, Any]]
+    setup: list[Cell]
+    all: list[Cell]
 
     def kernel(self, name: str) -> KernelSource:
         """Return the checked source of a student's kernel."""
-        return kernel_source((cell["source"] for cell in self.all), name)
+        return kernel_source((cell.source for cell in self.all), name)
 
 
 class Session:
@@ -117,7 +138,7 @@ class Session:
             StudentFailed: they fail.
         """
         if STUDENT not in self._processes:
-            self._start(STUDENT, {"run": self.cells.all, "noop": False, "device": self.device})
+            self._start(STUDENT, RunCells(self.cells.all, self.device))
 
     def value(self, name: str) -> Any:
         """Return the plain value that the student's cells bind to `name`, or FUNCTION.
@@ -126,8 +147,8 @@ class Session:
             StudentFailed: the cells do not bind the name, or to something that cannot pass.
         """
         self.run()
-        reply, arrays = self._ask(STUDENT, {"get": name})
-        return FUNCTION if reply.get("kind") == "function" else decode(reply.get("value"), arrays, strided=False)
+        reply, arrays = self._ask(STUDENT, GetValue(name), IsFunction, Value)
+        return decode(reply.value, arrays, strided=False) if isinstance(reply, Value) else FUNCTION
 
     def call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], guarded: bool) -> Any:
         """Call a function of the student's; guarded calls are kept, to be made again without kernels."""
@@ -139,7 +160,7 @@ class Session:
 
     def call_without_kernels(self, calls: Sequence[GuardedCall]) -> Iterator[Any]:
         """Make calls again in one fresh process in which kernel launches do nothing, and yield their results."""
-        self._start(STUDENT, {"run": self.cells.all, "noop": True, "device": self.device})
+        self._start(STUDENT, RunCells(self.cells.all, self.device, without_kernels=True))
         try:
             for call in calls:
                 yield self._call(call.name, call.args, dict(call.kwargs), guarded=True)
@@ -154,17 +175,17 @@ class Session:
             self.end(LAUNCHER)
             self._raced = False
         arrays: list[Tensor] = []
-        source = self.cells.kernel(name)
-        request: dict[str, Any] = {
-            "kernel": source.text,
-            "name": source.name,
-            "launch": launch.__name__,
-            "device": self.device,
-        }
-        request |= {"constants": dict(constants), "inputs": encode(tuple(inputs), arrays)}
-        request |= {"shape": list(like.shape), "dtype": dtype_name(like)}
-        reply, results = self.ask_kernel_process(LAUNCHER, request, arrays)
-        return decode(reply.get("value"), results, strided=False)
+        request = LaunchKernel(
+            self.cells.kernel(name),
+            dict(constants),
+            launch.__name__,
+            encode(tuple(inputs), arrays),
+            shape=list(like.shape),
+            dtype=dtype_name(like),
+            device=self.device,
+        )
+        reply, results = self.ask_kernel_process(LAUNCHER, request, Value, arrays=arrays)
+        return decode(reply.value, results, strided=False)
 
     def prepare_timing(self) -> None:
         """End the student's process, and the launcher if it has launched anything outside a race."""
@@ -189,25 +210,25 @@ class Session:
             yield waiting
 
     def ask_kernel_process(
-        self, role: str, request: dict[str, Any], arrays: Sequence[Tensor] = (), limit_s: float = math.inf
-    ) -> tuple[dict[str, Any], list[Tensor]]:
+        self, role: str, request: Message, kind: type[_M], *, arrays: Sequence[Tensor] = (), limit_s: float = math.inf
+    ) -> tuple[_M, list[Tensor]]:
         """Send a request to the launcher or the reference, which is started if it does not run."""
         if role not in self._processes:
-            self._start(role, {"setup": self.cells.setup})
-        return self._ask(role, request, arrays, limit_s)
+            self._start(role, RunSetup(self.cells.setup))
+        return self._ask(role, request, kind, arrays=arrays, limit_s=limit_s)
 
     def _call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], guarded: bool) -> Any:
         arrays: list[Tensor] = []
-        encoded = {"args": encode(args, arrays), "kwargs": encode(kwargs, arrays)}
-        reply, results = self._ask(STUDENT, {"call": name, "guarded": guarded, **encoded}, arrays)
-        return decode(reply.get("value"), results, strided=False)
+        request = CallFunction(name, encode(args, arrays), encode(kwargs, arrays), guarded)
+        reply, results = self._ask(STUDENT, request, Value, arrays=arrays)
+        return decode(reply.value, results, strided=False)
 
-    def _start(self, role: str, header: dict[str, Any]) -> None:
+    def _start(self, role: str, request: RunCells | RunSetup) -> None:
         self.end(role)
         self._processes[role] = self._sandbox.open(ENTRIES[role])
         if self._deadline_s is None:
             self._deadline_s = time.monotonic() + self._sandbox.limits.wall_s
-        self._ask(role, header)
+        self._ask(role, request, Done)
 
     def end(self, role: str) -> None:
         """End one process of the question, if it runs."""
@@ -215,26 +236,36 @@ class Session:
             process.close()
 
     def _ask(
-        self, role: str, header: dict[str, Any], arrays: Sequence[Tensor] = (), limit_s: float = math.inf
-    ) -> tuple[dict[str, Any], list[Tensor]]:
-        """Send a request to a process and return its reply, within the time of the question and of this request."""
+        self,
+        role: str,
+        request: Message,
+        *kinds: type[_M],
+        arrays: Sequence[Tensor] = (),
+        limit_s: float = math.inf,
+    ) -> tuple[_M, list[Tensor]]:
+        """Send a request to a process and return its reply, which must be of one of these kinds."""
+        try:
+            reply = self._exchange(role, header_of(request), arrays, limit_s)
+            if is_failure(reply.header):
+                _raise(read_header(reply.header, Failure), own_words=role == STUDENT)
+            return read_header(reply.header, *kinds), reply.tensors
+        except Tampered as error:
+            raise Suspicious(f"The process answered as no honest one does: {error}.") from None
+
+    def _exchange(self, role: str, header: Header, arrays: Sequence[Tensor], limit_s: float) -> Received:
+        """Send a header to a process and return its answer, within the time of the question and of this request."""
         assert self._deadline_s is not None
         if self.device == "cuda":  # on a CPU, the question's own limit on computing is tighter
             limit_s = min(limit_s, MAX_CALL_S)
         left_s = self._deadline_s - time.monotonic()
         try:
-            message = self._processes[role].request(header, arrays, timeout_s=max(0.0, min(left_s, limit_s)))
-        except Tampered as error:
-            raise Suspicious(f"The process answered as no honest one does: {error}.") from None
+            return self._processes[role].request(header, arrays, timeout_s=max(0.0, min(left_s, limit_s)))
         except ProcessEnded as error:
             if error.ending.kind == "timed out" and limit_s < left_s:
                 raise StudentFailed(
                     "timed out", f"Stopped after {MAX_CALL_S:g} s of one call, which is all that it has on a GPU."
                 ) from None
             raise _ended(error, self._sandbox) from None
-        if "error" in message.header:
-            _raise(message.header["error"], own_words=role == STUDENT)
-        return message.header, message.tensors
 
 
 def _ended(error: ProcessEnded, sandbox: Sandbox) -> StudentFailed:
@@ -252,12 +283,9 @@ def _ended(error: ProcessEnded, sandbox: Sandbox) -> StudentFailed:
     return StudentFailed("crashed", "The process ended before its tests were done.")
 
 
-def _raise(error: object, own_words: bool) -> NoReturn:
+def _raise(failure: Failure, own_words: bool) -> NoReturn:
     """Raise the failure that a process tells of itself, as far as it may be believed; `own_words` for the student's."""
-    match error:
-        case {"verdict": str(verdict), "message": str(message), "lines": list(lines), **rest} if not rest:
-            claims = _A_STUDENT_MAY_CLAIM if own_words else _THE_LAUNCHER_MAY_CLAIM
-            known = verdict if verdict in claims else "error"
-            kept = [line[:300] for line in lines[:MAX_LINES] if isinstance(line, str)]
-            raise StudentFailed(known, message, kept, own_words=True)  # a kernel shapes the launcher's messages too
-    raise Suspicious("The process described its failure as no honest one does.")
+    claims = _A_STUDENT_MAY_CLAIM if own_words else _THE_LAUNCHER_MAY_CLAIM
+    verdict = failure.verdict if failure.verdict in claims else "error"
+    lines = [line[:300] for line in failure.lines[:MAX_LINES]]
+    raise StudentFailed(verdict, failure.message, lines, own_words=True)  # a kernel shapes the launcher's messages too

@@ -6,6 +6,7 @@ from mlsys.judge.run_tests import judge
 from mlsys.judge.sandbox.host.sandbox import Sandbox
 from mlsys.judge.sandbox.protocol.limits import Limits
 from mlsys.judge.session import QuestionCells, Session
+from mlsys.judge.shared.messages import Cell
 from mlsys.judge.site import site
 
 SETUP = "import torch, triton, triton.language as tl\nfrom mlsys import grading\nSIZE = 4"
@@ -60,7 +61,7 @@ def verdict(judging_sandbox):
 def question_cells(answer, setup):
     """A setup cell and one answer."""
     cells = [
-        {"kind": "setup", "label": "setup s", "source": setup},
-        {"kind": "answer", "label": "your answer q", "source": answer},
+        Cell("setup", "setup s", setup),
+        Cell("answer", "your answer q", answer),
     ]
     return QuestionCells(cells[:1], cells)

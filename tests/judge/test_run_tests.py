@@ -198,7 +198,7 @@ def test_a_reply_that_breaks_the_rules_is_not_quoted(verdict):
 import gc, json
 def f(x):
     channel = next(one for one in gc.get_objects() if type(one).__name__ == "Channel")
-    channel.reply({"value": {"LEAK": f"LEAK\\x1b {x}"}})
+    channel.reply({"type": "value", "value": {"LEAK": f"LEAK\\x1b {x}"}})
 """
     found = verdict(lie, HIDDEN.format("f(271828)"))
     assert found.name == "suspicious"
@@ -222,7 +222,8 @@ import gc, json
 def f(x):
     channel = next(one for one in gc.get_objects() if type(one).__name__ == "Channel")
     value = {"tensor": 0, "dtype": "float32", "strides": [64]}
-    message = {"nonce": channel._nonce, "tensors": [["float32", [50000000], 0]], "header": {"value": value}}
+    header = {"type": "value", "value": value}
+    message = {"nonce": channel._nonce, "tensors": [["float32", [50000000], 0]], "header": header}
     channel.connection.send(json.dumps(message).encode())
 """
     import resource

@@ -7,6 +7,7 @@ from mlsys.judge.run_tests import judge
 from mlsys.judge.sandbox.host.sandbox import Sandbox
 from mlsys.judge.sandbox.protocol.limits import MIB, Limits
 from mlsys.judge.session import QuestionCells
+from mlsys.judge.shared.messages import Cell
 from mlsys.judge.site import site
 
 LIMIT_BYTES = 640 * MIB
@@ -102,8 +103,8 @@ def sandbox():  # type: ignore[no-untyped-def]
 
 def judged(sandbox: Sandbox, answer: str, tests: str = TESTS) -> Verdict:
     cells = [
-        {"kind": "setup", "label": "setup s", "source": SETUP},
-        {"kind": "answer", "label": "your answer q", "source": answer},
+        Cell("setup", "setup s", SETUP),
+        Cell("answer", "your answer q", answer),
     ]
     return judge(sandbox, QuestionCells(cells[:1], cells), tests, "tests of q", device="cpu", seed=3)
 

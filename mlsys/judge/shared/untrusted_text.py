@@ -9,8 +9,9 @@ process that launches it as well.
 import builtins
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
+
+from mlsys.judge.shared.messages import Cell
 
 MAX_MESSAGE = 2000
 """Longest message, in characters; a diagnosis with a table of constants takes a few hundred."""
@@ -68,9 +69,9 @@ def without_inputs(message: str, verdict: str) -> str:
     return f"{name} (its text may hold inputs of a hidden test, so it is not shown)"
 
 
-def own_lines(lines: Iterable[str], cells: Iterable[Mapping[str, Any]]) -> list[str]:
+def own_lines(lines: Iterable[str], cells: Iterable[Cell]) -> list[str]:
     """Return the last lines that a traceback names, and the first notes, with their text as the judge has it."""
-    sources = {cell["label"]: cell["source"].split("\n") for cell in cells}
+    sources = {cell.label: cell.source.split("\n") for cell in cells}
     found: dict[str, list[str]] = {":": [], " failed": []}
     for line in lines:
         match = _LINE.match(line)
