@@ -46,7 +46,7 @@ def in_the_judge(tree: CourseTree, lab: str, students: list[str], workers: int) 
 
 
 def _judge_timed(tree: CourseTree, lab: str, students: list[str], index: int) -> float:
-    grade_question.sandbox_index = index
+    grade_question.use_grader(grade_question.Grader(index))
     folder = site(released_lab(tree, lab).withheld)
     shutil.copy(timed_student.__file__, folder)
     session.ENTRIES |= {"student": "timed_student:serve_student", "launcher": "timed_student:serve_launcher"}

@@ -1,12 +1,11 @@
 """Grade one question of one submission: a pure function of the submission, the question, the device and the seed.
 
-The student's code runs in a sandbox, the tests in this process; see `mlsys.judge.run_tests`. This process keeps one
-sandbox for all its questions, so call these functions from one thread.
+The student's code runs in a sandbox, the tests in this process; see `mlsys.judge.run_tests`.
 """
 
 import ast
 import platform
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
@@ -29,9 +28,6 @@ from mlsys.judge.shared.messages import Cell
 from mlsys.judge.site import site
 from mlsys.judge.student_cells import needed_statements, read_added
 from mlsys.measure.device import torch_sees_gpu
-
-sandbox_index = 0
-"""Number of this process's sandbox; processes that grade side by side must differ in it."""
 
 LIMITS = Limits(cpu_s=10, wall_s=40.0)
 """Limits of one question; computing is limited tighter than waiting, so that a busy machine is fair."""
@@ -60,10 +56,64 @@ class Submission:
     cells: tuple[StudentCell, ...]
 
 
+class Grader:
+    """Grades questions, one after the other and from one thread, in sandboxes that it keeps.
+
+    Args:
+        index: number of the grader; graders that work side by side must differ in it.
+    """
+
+    def __init__(self, index: int = 0) -> None:
+        self.index = index
+        self._sandboxes: dict[tuple[object, ...], Sandbox] = {}
+
+    def grade(
+        self, submission: Submission, question: Question, device: str, *, seed: int, limits: Limits = LIMITS
+    ) -> Verdict:
+        """See `grade_question`."""
+        kind = check_device(device)
+        preload = imported_modules(tuple(cell.source for cell in submission.lab.cells if cell.role == SETUP))
+        limits = limits if kind == "cpu" else on_gpu(limits)
+        sandbox = self.sandbox(kind == "gpu", limits, preload, submission.lab.withheld)
+        where = "cuda" if kind == "gpu" else "cpu"
+        tests = plain_python(question.graded.source)
+        gpu_lock = GpuLock()
+
+        def judged() -> Verdict:
+            cells, label = select_cells(submission, question), f"tests of {question.name}"
+            return judge(sandbox, cells, tests, label, device=where, seed=seed, gpu_lock=gpu_lock)
+
+        with gpu_lock.shared() if kind == "gpu" else nullcontext():
+            verdict = judged()
+            if kind == "gpu" and verdict.name == "out of memory":  # another question may have held the GPU's memory
+                with gpu_lock.exclusive():
+                    verdict = judged()
+            return verdict
+
+    def sandbox(self, gpu: bool, limits: Limits, preload: tuple[str, ...], withheld: tuple[str, ...]) -> Sandbox:
+        """Return the sandbox for questions with these limits; it imports once what each of them would."""
+        key = gpu, limits, preload, withheld
+        if key not in self._sandboxes:
+            made = Sandbox(site(withheld), limits, gpu=gpu, index=self.index, preload=(WARM_UP, *preload))
+            made.start()
+            Finalize(None, made.close, exitpriority=0)  # `multiprocessing` does not run `atexit` functions
+            self._sandboxes[key] = made
+        return self._sandboxes[key]
+
+
+_grader = Grader()
+
+
+def use_grader(grader: Grader) -> None:
+    """Have `grade_question` use this grader in this process, in place of one with index 0."""
+    global _grader
+    _grader = grader
+
+
 def grade_question(
     submission: Submission, question: Question, device: str, *, seed: int, limits: Limits = LIMITS
 ) -> Verdict:
-    """Run one question and say how it came out.
+    """Run one question with this process's grader and say how it came out.
 
     Args:
         submission: what the student handed in.
@@ -75,25 +125,7 @@ def grade_question(
     Raises:
         UserError: torch or triton is missing, or the asked device, or the sandbox cannot be built here.
     """
-    kind = check_device(device)
-    preload = imported_modules(tuple(cell.source for cell in submission.lab.cells if cell.role == SETUP))
-    sandbox = _sandbox(kind == "gpu", limits if kind == "cpu" else on_gpu(limits), preload, submission.lab.withheld)
-    where = "cuda" if kind == "gpu" else "cpu"
-    tests = plain_python(question.graded.source)
-    gpu_lock = GpuLock()
-
-    def judged() -> Verdict:
-        label = f"tests of {question.name}"
-        return judge(
-            sandbox, select_cells(submission, question), tests, label, device=where, seed=seed, gpu_lock=gpu_lock
-        )
-
-    with gpu_lock.shared() if kind == "gpu" else nullcontext():
-        verdict = judged()
-        if kind == "gpu" and verdict.name == "out of memory":  # another question may have held the GPU's memory
-            with gpu_lock.exclusive():
-                verdict = judged()
-        return verdict
+    return _grader.grade(submission, question, device, seed=seed, limits=limits)
 
 
 def on_gpu(limits: Limits) -> Limits:
@@ -196,17 +228,3 @@ def _is_module(name: str) -> bool:
         return find_spec(name) is not None
     except ModuleNotFoundError:  # a name inside a module
         return False
-
-
-@cache
-def _sandbox(gpu: bool, limits: Limits, preload: tuple[str, ...], withheld: tuple[str, ...]) -> Sandbox:
-    """This process's sandbox for questions with these limits; it imports once what each of them would."""
-    sandbox = Sandbox(site(withheld), limits, gpu=gpu, index=sandbox_index, preload=(WARM_UP, *preload))
-    sandbox.start()
-    _at_end(sandbox.close)
-    return sandbox
-
-
-def _at_end(action: Callable[..., object], *args: object) -> None:
-    """Call `action` when this process ends, the latest first; `multiprocessing` does not run `atexit` functions."""
-    Finalize(None, action, args, exitpriority=0)

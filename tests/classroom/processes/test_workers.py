@@ -71,13 +71,13 @@ def _is_imported(module: str) -> bool:
 def test_a_worker_leaves_no_folder_behind(monkeypatch, tmp_path, sandboxed):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     with workers.worker(6) as one:
-        assert one.submit(_opens_a_slot, sandboxed).result()
+        assert one.submit(_opens_a_sandbox, sandboxed).result()
     assert list(tmp_path.iterdir()) == []
 
 
-def _opens_a_slot(sandboxed: bool) -> bool:
+def _opens_a_sandbox(sandboxed: bool) -> bool:
     tempfile.tempdir = None  # the server's, as it was when that began
-    grade_question._sandbox(False, Limits(sandboxed=sandboxed), (), ())
+    grade_question._grader.sandbox(False, Limits(sandboxed=sandboxed), (), ())
     return any(Path(tempfile.gettempdir()).iterdir())
 
 
@@ -114,7 +114,7 @@ def answer():
 def _start_sandbox(wall_s: float = 10.0) -> int:
     global _sandbox
     limits = Limits(cpu_s=5, wall_s=wall_s, kill_s=60.0, open_s=60.0, start_s=120.0)
-    _sandbox = Sandbox(site(), limits, index=grade_question.sandbox_index)
+    _sandbox = Sandbox(site(), limits, index=grade_question._grader.index)
     _sandbox.start()
     return os.getpid()
 
