@@ -10,8 +10,6 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
-from mlsys.course.tree import COURSE
-from mlsys.judge.sandbox.check import check_sandbox
 from mlsys.measure.device import Device, detect_device
 from mlsys.measure.gpu_jobs import other_jobs
 
@@ -44,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     print("\nDevice")
     print(f"  {describe(device)}")
     print("\nWhat runs here")
-    for finding in (*abilities(device), check_sandbox_finding()):
+    for finding in (*abilities(device), grading_ability()):
         print(finding)
     print("\nTraps to know")
     for text in traps(device):
@@ -57,7 +55,7 @@ def versions() -> Iterator[str]:
     yield f"{'python':<14}{platform.python_version()} on {platform.system()} {platform.machine()}"
     for package in PACKAGES:
         try:
-            yield f"{package:<14}{version(package)}"
+            yield f"{package:<14}{version(package)}{f', {edition()}' if package == 'mlsys' else ''}"
         except PackageNotFoundError:
             yield f"{package:<14}not installed; pip install 'mlsys[{EXTRAS.get(package, 'dev')}]'"
 
@@ -111,15 +109,32 @@ def traps(device: Device) -> Iterator[str]:
     yield "timing needs a warm-up and synchronisation; mlsys.measure does both"
 
 
+def edition() -> str:
+    """Name the edition of the package that is installed: the whole of it, or the one that students get."""
+    return "whole package" if has_judge() else "student's package (no judge)"
+
+
+def has_judge() -> bool:
+    """Return whether the judge is installed, which a student's package leaves out."""
+    return find_spec("mlsys.judge") is not None
+
+
+def grading_ability() -> Finding:
+    """Find whether submissions can be graded here: whether there is a judge, and its sandbox holds."""
+    return check_sandbox_finding() if has_judge() else Finding("no", f"grading: this is the {edition()}")
+
+
 def check_sandbox_finding() -> Finding:
-    """Whether the sandbox that grading needs works on this machine, and hides the course in the current folder."""
+    """Find whether the sandbox of the judge works on this machine, and hides the course in the current folder."""
+    from mlsys.course.tree import COURSE
+    from mlsys.judge.sandbox.check import check_sandbox
+    from mlsys.judge.sandbox.host.cgroup import MemoryCgroup
+
     here, tree = Path.cwd(), Path(COURSE)
     private = [path for path in (here, tree) if path.exists()] if tree.exists() or (here / "labs").is_dir() else []
     problem = check_sandbox(private=private)
     if problem:
         return Finding("no", f"sandbox for grading: {problem}")
-    from mlsys.judge.sandbox.host.cgroup import MemoryCgroup
-
     cgroup = MemoryCgroup.create(0, 2**30)
     if cgroup:
         cgroup.remove(0)
