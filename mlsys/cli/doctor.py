@@ -25,12 +25,12 @@ class Finding:
     text: str
 
     def __str__(self) -> str:
-        """The line as printed."""
+        """Return the line as printed."""
         return f"  {self.mark:<5}{self.text}"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """`doctor` takes no options."""
+    """Add nothing: `doctor` takes no options."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def versions() -> Iterator[str]:
-    """One line per package: its version, or how to install it."""
+    """Yield one line per package: its version, or how to install it."""
     yield f"{'python':<14}{platform.python_version()} on {platform.system()} {platform.machine()}"
     for package in PACKAGES:
         try:
@@ -61,7 +61,7 @@ def versions() -> Iterator[str]:
 
 
 def describe(device: Device) -> str:
-    """The device in one line."""
+    """Describe the device in one line."""
     memory = f"{device.memory_bytes / 2**30:.0f} GiB"
     if device.kind == "cpu":
         return f"no CUDA GPU; CPU {device.name}, {memory}"
@@ -70,7 +70,7 @@ def describe(device: Device) -> str:
 
 
 def abilities(device: Device) -> Iterator[Finding]:
-    """What of the course this machine can do."""
+    """Yield what of the course this machine can do."""
     yield Finding("yes", "mlsys calculations and the chapters")
     if find_spec("torch") is None or find_spec("triton") is None:
         missing = " and ".join(name for name in ("torch", "triton") if find_spec(name) is None)
@@ -94,7 +94,7 @@ def abilities(device: Device) -> Iterator[Finding]:
 
 
 def traps(device: Device) -> Iterator[str]:
-    """What surprises people on this kind of machine."""
+    """Yield what surprises people on this kind of machine."""
     if device.kind == "cpu":
         yield "the interpreter is slow: keep matrices up to 128 a side"
         yield "TRITON_INTERPRET=1 must be set before triton is imported; the labs' first cell does it"

@@ -41,7 +41,7 @@ EXTRA_OF = {
 
 
 def build_parser(command: str | None) -> argparse.ArgumentParser:
-    """The parser with the arguments of `command` filled in; the other commands appear by name only."""
+    """Build the parser with the arguments of `command`; the other commands appear by name only."""
     parser = argparse.ArgumentParser(
         prog="mlsys", description="Tools of the course on AI acceleration and GPU kernels."
     )

@@ -20,8 +20,7 @@ from mlsys.judge.sandbox.host.process import SandboxProcess
 from mlsys.judge.sandbox.host.sandbox import Sandbox
 from mlsys.judge.sandbox.protocol.ending import ProcessEnded
 from mlsys.judge.sandbox.protocol.shared_buffer import Tampered, Tensor
-from mlsys.judge.sandbox.protocol.transport import Header
-from mlsys.judge.sandbox.protocol.transport import Message as Received
+from mlsys.judge.sandbox.protocol.transport import Header, Received
 from mlsys.judge.shared.messages import (
     CallFunction,
     Cell,

@@ -10,6 +10,6 @@ from mlsys.judge.sandbox.protocol.ending import Ending, ProcessEnded
 from mlsys.judge.sandbox.protocol.limits import Limits
 from mlsys.judge.sandbox.protocol.places import SandboxError
 from mlsys.judge.sandbox.protocol.shared_buffer import Tampered
-from mlsys.judge.sandbox.protocol.transport import Message
+from mlsys.judge.sandbox.protocol.transport import Received
 
-__all__ = ["Ending", "Limits", "Message", "ProcessEnded", "Sandbox", "SandboxError", "SandboxProcess", "Tampered"]
+__all__ = ["Ending", "Limits", "ProcessEnded", "Received", "Sandbox", "SandboxError", "SandboxProcess", "Tampered"]

@@ -16,7 +16,7 @@ from mlsys.judge.sandbox.protocol.limits import Limits
 from mlsys.judge.sandbox.protocol.shared_buffer import SharedBuffer, Tampered, Tensor
 from mlsys.judge.sandbox.protocol.transport import (
     Header,
-    Message,
+    Received,
     read_message,
     receive_bytes,
     wait_for_message,
@@ -64,7 +64,7 @@ class SandboxProcess:
         """Give the process more wall time, after it has waited for something that is not its own doing."""
         self._deadline_s += seconds
 
-    def request(self, header: Header, tensors: Sequence[Tensor] = (), timeout_s: float | None = None) -> Message:
+    def request(self, header: Header, tensors: Sequence[Tensor] = (), timeout_s: float | None = None) -> Received:
         """Send a request and wait for its reply.
 
         Args:

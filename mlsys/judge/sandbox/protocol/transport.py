@@ -26,7 +26,7 @@ _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 
 @dataclass(frozen=True)
-class Message:
+class Received:
     """A header and the tensors that came with it; both belong to the receiver alone."""
 
     header: Header
@@ -53,7 +53,7 @@ def write_message(buffer: SharedBuffer, nonce: str, header: Header, tensors: Seq
 
 def read_message(
     buffer: SharedBuffer, received: bytes, limits: Limits, nonce: str | None = None
-) -> tuple[str, Message]:
+) -> tuple[str, Received]:
     """Read a message and return its nonce and content.
 
     Args:
@@ -74,7 +74,7 @@ def read_message(
         raise Tampered("a message that answers another request")
     if len(described) > limits.tensors:
         raise Tampered(f"{len(described)} tensors in one message; the limit is {limits.tensors}")
-    return carried, Message(header, buffer.read(described))
+    return carried, Received(header, buffer.read(described))
 
 
 def parse_json(text: bytes, limits: Limits) -> object:
