@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 from right_submissions import LAB, ROOT, make_trees, nbgrader
-from slot_memory import peak_slot_bytes
+from sandbox_memory import peak_sandbox_bytes
 from student_time import in_a_notebook, in_the_judge, median_ms, overhead_s
 
 from mlsys.course.nbgrader import open_gradebook
@@ -86,7 +86,7 @@ def measure(folder: Path, count: int, rounds: int, workers: int) -> dict[str, ob
     plain_own_s = middle("plain_s") - middle("plain_student_s")
     grade_own_s = middle("grade_s") - middle("grade_student_s") / workers
     overhead = overhead_s(ours, LAB, some)
-    peak_bytes = peak_slot_bytes(grade_command(CourseTree(shutil.copytree(ours.root, folder / "memory")), workers))
+    peak_bytes = peak_sandbox_bytes(grade_command(CourseTree(shutil.copytree(ours.root, folder / "memory")), workers))
     return {
         "submissions": count,
         "workers": workers,

@@ -44,7 +44,7 @@ MALICE = {
     "liar": "raise grading.NeedsReview('full points')",
     "hoarder": "with open('big', 'wb') as file:\n    while True:\n        file.write(bytes(1 << 20))",
     "forger": "channel = next(one for one in gc.get_objects() if type(one).__name__ == 'Channel')\n"
-    "channel.reply({'value': None})\nchannel.reply({'value': None})\nos._exit(0)",
+    "channel.reply({'type': 'value', 'value': None})\nchannel.reply({'type': 'value', 'value': None})\nos._exit(0)",
     "leaver": "os._exit(0)",
 }
 """What `add` of question b does; it must get nothing, and c, which needs b, nothing either."""

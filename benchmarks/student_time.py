@@ -11,7 +11,6 @@ import os
 import shutil
 import statistics
 import time
-from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -30,10 +29,10 @@ from mlsys.course.lab import Lab
 from mlsys.course.notebook import read_notebook
 from mlsys.course.tree import CourseTree
 from mlsys.grading.draws import SEED_VARIABLE
-from mlsys.grading.kernels import check as kernel_check
-from mlsys.grading.kernels import guard
-from mlsys.judge import grade_question as runner
-from mlsys.judge import session
+from mlsys.grading.kernels import backend
+from mlsys.grading.kernels.backend import LocalBackend, use_backend
+from mlsys.grading.kernels.notebook import check_source
+from mlsys.judge import grade_question, session
 from mlsys.judge.site import site
 
 CPU_TESTS = ("read", "a", "b", "c", "d", "gap")
@@ -49,21 +48,21 @@ def in_the_judge(tree: CourseTree, lab: str, students: list[str], workers: int) 
 
 
 def _judge_timed(tree: CourseTree, lab: str, students: list[str], index: int) -> float:
-    runner.slot_index = index
+    grade_question.use_grader(grade_question.Grader(index))
     folder = site(released_lab(tree, lab).withheld)
     shutil.copy(timed_student.__file__, folder)
     session.ENTRIES |= {"student": "timed_student:serve_student", "launcher": "timed_student:serve_launcher"}
-    plain_ask, spent = session.Session._ask, {"s": 0.0}
+    plain_exchange, spent = session.Session._exchange, {"s": 0.0}
     latest: dict[str, float] = {}
 
-    def ask(self: session.Session, entry: str, header: dict[str, Any], *rest: Any) -> Any:
-        reply, tensors = plain_ask(self, entry, header, *rest)
-        seconds = reply.pop("seconds", 0.0)
-        spent["s"] += seconds - latest[entry] if "run" not in header and "setup" not in header else 0.0
-        latest[entry] = seconds
-        return reply, tensors
+    def exchange(self: session.Session, role: str, header: dict[str, Any], *rest: Any) -> Any:
+        reply = plain_exchange(self, role, header, *rest)
+        seconds = reply.header.pop("seconds", 0.0)
+        spent["s"] += seconds - latest[role] if header["type"] not in ("run", "setup") else 0.0
+        latest[role] = seconds
+        return reply
 
-    session.Session._ask = ask
+    session.Session._exchange = exchange
     for student in students:
         notebook = canonical_notebook(tree, lab, read_notebook(tree.submitted(lab, student)))
         under = terms(FileStore(tree), lab, student, "")
@@ -80,7 +79,7 @@ def in_a_notebook(tree: CourseTree, lab: str, students: list[str]) -> float:
 
 def _notebooks_timed(tree: CourseTree, lab: str, students: list[str]) -> float:
     os.environ["TRITON_INTERPRET"] = "1"
-    kernel_check.launch_guarded = timed_launch(kernel_check.launch_guarded)
+    backend.launch_guarded = timed_launch(backend.launch_guarded)
     for student in students:
         Warm.of(tree, lab, student).run_all(watch)
     return watch.total_s
@@ -131,18 +130,18 @@ def _overhead(tree: CourseTree, name: str, students: list[str]) -> dict[str, lis
 
     torch.set_num_threads(1)
     found: dict[str, list[float]] = {question: [] for question in CPU_TESTS}
-    with _without_guards():
+    with use_backend(_WithoutGuards()):
         Warm.of(tree, name, students[0]).run_all()
     os.environ[SEED_VARIABLE] = str(seed(tree.secret(), name, "benchmark"))  # the same draws as in the judge
     for student in students:
-        with _without_guards():
+        with use_backend(_WithoutGuards()):
             alone_s = Warm.of(tree, name, student).run_all()
         lab = released_lab(tree, name)
         submission = submission_of(canonical_notebook(tree, name, read_notebook(tree.submitted(name, student))), lab)
         for question in lab.questions:
             if question.name in found:
                 started = time.perf_counter()
-                verdict = runner.grade_question(
+                verdict = grade_question.grade_question(
                     submission, question, "cpu", seed=seed(tree.secret(), name, "benchmark")
                 )
                 assert verdict.name == "passed", verdict
@@ -150,18 +149,17 @@ def _overhead(tree: CourseTree, name: str, students: list[str]) -> dict[str, lis
     return found
 
 
-@contextlib.contextmanager
-def _without_guards() -> Iterator[None]:
-    from mlsys import grading
+class _WithoutGuards(LocalBackend):
+    """A notebook's backend without guard bands."""
 
-    kept = guard.guarded
-    for module in (guard, grading, kernel_check):
-        module.guarded = lambda function: function
-    try:
-        yield
-    finally:
-        for module in (guard, grading, kernel_check):
-            module.guarded = kept
+    def call(self, function: Any, args: Any, kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    def launch(self, kernel: Any, constants: Any, inputs: Any, like: Any, launch: Any) -> Any:
+        check_source(kernel)
+        out = like.new_empty(like.shape)
+        launch(kernel, constants, out, *inputs)
+        return out
 
 
 def median_ms(found: dict[str, list[float]]) -> float:

@@ -5,10 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from mlsys.grading.kernels import check as kernel_check
-from mlsys.judge.inside import launcher
-from mlsys.judge.inside import student as student_process
+from mlsys.judge.inside import launcher, student
 from mlsys.judge.sandbox.protocol.channel import Channel
+from mlsys.judge.shared.messages import CallFunction, Message
 
 
 @dataclass
@@ -38,35 +37,34 @@ watch = Stopwatch()
 
 
 def serve_student(channel: Channel) -> None:
-    """What `student_process.serve` does, with the seconds inside student functions in every reply."""
-    plain_answer, plain_reply = student_process.StudentCode.answer, channel.reply
+    """What `student.serve` does, with the seconds inside student functions in every reply."""
+    plain_answer, plain_reply = student.StudentCode.answer, channel.reply
 
-    def answer(self: student_process.StudentCode, header: dict[str, Any], *rest: Any) -> dict[str, Any]:
-        name = header.get("call")
-        if name is None:
-            return plain_answer(self, header, *rest)
-        kept = self.module.__dict__[name]
-        self.module.__dict__[name] = watch.wrap(kept)
+    def answer(self: student.StudentCode, request: Message, *rest: Any) -> Message:
+        if not isinstance(request, CallFunction):
+            return plain_answer(self, request, *rest)
+        kept = self.module.__dict__[request.name]
+        self.module.__dict__[request.name] = watch.wrap(kept)
         try:
-            return plain_answer(self, header, *rest)
+            return plain_answer(self, request, *rest)
         finally:
-            self.module.__dict__[name] = kept
+            self.module.__dict__[request.name] = kept
 
-    student_process.StudentCode.answer = answer
+    student.StudentCode.answer = answer
     channel.reply = lambda header, tensors=(): plain_reply(header | {"seconds": watch.total_s}, tensors)
-    student_process.serve(channel)
+    student.serve(channel)
 
 
 def serve_launcher(channel: Channel) -> None:
     """The same for the launcher, which runs kernels by themselves."""
-    plain_launch, plain_reply = kernel_check.launch_guarded, channel.reply
+    plain_launch, plain_reply = launcher.launch_guarded, channel.reply
     launcher.launch_guarded = timed_launch(plain_launch)
     channel.reply = lambda header, tensors=(): plain_reply(header | {"seconds": watch.total_s}, tensors)
     launcher.serve(channel)
 
 
 def timed_launch(launch_guarded: Callable[..., Any]) -> Callable[..., Any]:
-    """`kernel_check.launch_guarded` with its launches timed."""
+    """`launch_guarded` with its launches timed."""
 
     def timed(kernel: Any, constants: Any, inputs: Any, shape: Any, dtype: Any, launch: Callable[..., Any]) -> Any:
         return launch_guarded(kernel, constants, inputs, shape, dtype, watch.wrap(launch))

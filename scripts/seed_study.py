@@ -8,8 +8,8 @@ way there is one line: its verdicts with their counts, and the least and the gre
 seed is the largest of all elements of all comparisons, in units of the tolerance; a comparison that fails does not end
 the tests here. Where the verdict is "passed", the greatest error should stay below 1/2, what a last bit that rounds the
 other way makes in a 16-bit format; where a comparison makes it "wrong answer", the least should stay above 3. Results
-of a race are compared beside the clock and count by their verdict alone. The exit status is 1 if a verdict changes,
-differs from `class/expected.csv`, or has no margin.
+of a race are compared in the process of the reference and count by their verdict alone. The exit status is 1 if a
+verdict changes, differs from `class/expected.csv`, or has no margin.
 """
 
 import argparse
@@ -30,9 +30,9 @@ from mlsys.course.lab import Lab, Question
 from mlsys.course.release import release
 from mlsys.course.sample_class import hand_in
 from mlsys.course.tree import CourseTree
-from mlsys.grading.checks import assertions as checks
+from mlsys.grading.checks import assertions
 from mlsys.grading.checks.tolerances import errors_and_tolerance, is_close
-from mlsys.judge.grade_question import LIMITS, Submission, check_device, grade_question, program
+from mlsys.judge.grade_question import LIMITS, Submission, check_device, grade_question, select_cells
 
 ROOT = Path(__file__).parents[1]
 RIGHT_BELOW, WRONG_ABOVE = 0.5, 3.0
@@ -67,11 +67,11 @@ class Comparisons:
 def watched() -> Iterator[Comparisons]:
     """Look at every comparison that the judge makes."""
     comparisons = Comparisons()
-    kept, checks.is_close = checks.is_close, comparisons.is_close
+    kept, assertions.is_close = assertions.is_close, comparisons.is_close
     try:
         yield comparisons
     finally:
-        checks.is_close = kept
+        assertions.is_close = kept
 
 
 @dataclass
@@ -143,8 +143,8 @@ def answers(name: str, device: str, folder: Path) -> list[Answer]:
             verdict = row["verdict"]
             if question.device == "gpu":  # the table has its verdict without one
                 verdict = "passed" if row["points_gpu"] == f"{question.points:g}" else ""
-            cells = program(submission, question).cells
-            key = (question.name, *(f"{cell['label']}\n{cell['source']}" for cell in cells))
+            cells = select_cells(submission, question).all
+            key = (question.name, *(f"{cell.label}\n{cell.source}" for cell in cells))
             answer = found.setdefault(key, Answer(submission, question, [], verdict))
             answer.students.append(student)
     return list(found.values())

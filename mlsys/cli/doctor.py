@@ -10,8 +10,6 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
-from mlsys.course.tree import COURSE
-from mlsys.judge.sandbox.check import check_sandbox
 from mlsys.measure.device import Device, detect_device
 from mlsys.measure.gpu_jobs import other_jobs
 
@@ -27,12 +25,12 @@ class Finding:
     text: str
 
     def __str__(self) -> str:
-        """The line as printed."""
+        """Return the line as printed."""
         return f"  {self.mark:<5}{self.text}"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """`doctor` takes no options."""
+    """Add nothing: `doctor` takes no options."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -44,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     print("\nDevice")
     print(f"  {describe(device)}")
     print("\nWhat runs here")
-    for finding in (*abilities(device), check_sandbox_finding()):
+    for finding in (*abilities(device), grading_ability()):
         print(finding)
     print("\nTraps to know")
     for text in traps(device):
@@ -53,17 +51,17 @@ def run(args: argparse.Namespace) -> int:
 
 
 def versions() -> Iterator[str]:
-    """One line per package: its version, or how to install it."""
+    """Yield one line per package: its version, or how to install it."""
     yield f"{'python':<14}{platform.python_version()} on {platform.system()} {platform.machine()}"
     for package in PACKAGES:
         try:
-            yield f"{package:<14}{version(package)}"
+            yield f"{package:<14}{version(package)}{f', {edition()}' if package == 'mlsys' else ''}"
         except PackageNotFoundError:
             yield f"{package:<14}not installed; pip install 'mlsys[{EXTRAS.get(package, 'dev')}]'"
 
 
 def describe(device: Device) -> str:
-    """The device in one line."""
+    """Describe the device in one line."""
     memory = f"{device.memory_bytes / 2**30:.0f} GiB"
     if device.kind == "cpu":
         return f"no CUDA GPU; CPU {device.name}, {memory}"
@@ -72,7 +70,7 @@ def describe(device: Device) -> str:
 
 
 def abilities(device: Device) -> Iterator[Finding]:
-    """What of the course this machine can do."""
+    """Yield what of the course this machine can do."""
     yield Finding("yes", "mlsys calculations and the chapters")
     if find_spec("torch") is None or find_spec("triton") is None:
         missing = " and ".join(name for name in ("torch", "triton") if find_spec(name) is None)
@@ -96,7 +94,7 @@ def abilities(device: Device) -> Iterator[Finding]:
 
 
 def traps(device: Device) -> Iterator[str]:
-    """What surprises people on this kind of machine."""
+    """Yield what surprises people on this kind of machine."""
     if device.kind == "cpu":
         yield "the interpreter is slow: keep matrices up to 128 a side"
         yield "TRITON_INTERPRET=1 must be set before triton is imported; the labs' first cell does it"
@@ -111,15 +109,32 @@ def traps(device: Device) -> Iterator[str]:
     yield "timing needs a warm-up and synchronisation; mlsys.measure does both"
 
 
+def edition() -> str:
+    """Name the edition of the package that is installed: the whole of it, or the one that students get."""
+    return "whole package" if has_judge() else "student's package (no judge)"
+
+
+def has_judge() -> bool:
+    """Return whether the judge is installed, which a student's package leaves out."""
+    return find_spec("mlsys.judge") is not None
+
+
+def grading_ability() -> Finding:
+    """Find whether submissions can be graded here: whether there is a judge, and its sandbox holds."""
+    return check_sandbox_finding() if has_judge() else Finding("no", f"grading: this is the {edition()}")
+
+
 def check_sandbox_finding() -> Finding:
-    """Whether the sandbox that grading needs works on this machine, and hides the course in the current folder."""
+    """Find whether the sandbox of the judge works on this machine, and hides the course in the current folder."""
+    from mlsys.course.tree import COURSE
+    from mlsys.judge.sandbox.check import check_sandbox
+    from mlsys.judge.sandbox.host.cgroup import MemoryCgroup
+
     here, tree = Path.cwd(), Path(COURSE)
     private = [path for path in (here, tree) if path.exists()] if tree.exists() or (here / "labs").is_dir() else []
     problem = check_sandbox(private=private)
     if problem:
         return Finding("no", f"sandbox for grading: {problem}")
-    from mlsys.judge.sandbox.host.cgroup import MemoryCgroup
-
     cgroup = MemoryCgroup.create(0, 2**30)
     if cgroup:
         cgroup.remove(0)

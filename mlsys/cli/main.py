@@ -24,6 +24,11 @@ COMMANDS = {
     "publish": ("mlsys.cli.publish", "write the public tree: site, labs without solutions, wheel"),
 }
 
+NOT_FOR_STUDENTS = (
+    "this is the student's package, which leaves out what `mlsys {}` needs: install the whole one from the course's "
+    "repository, with `pip install -e .` in it"
+)
+
 EXTRA_OF = {
     "jupytext": "grading",
     "nbformat": "grading",
@@ -36,7 +41,7 @@ EXTRA_OF = {
 
 
 def build_parser(command: str | None) -> argparse.ArgumentParser:
-    """The parser with the arguments of `command` filled in; the other commands appear by name only."""
+    """Build the parser with the arguments of `command`; the other commands appear by name only."""
     parser = argparse.ArgumentParser(
         prog="mlsys", description="Tools of the course on AI acceleration and GPU kernels."
     )
@@ -64,6 +69,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"mlsys: {_interrupted(args)}", file=sys.stderr)
         return 130
     except ModuleNotFoundError as error:
+        if command in COMMANDS and error.name == COMMANDS[command][0]:
+            print(f"mlsys: {NOT_FOR_STUDENTS.format(command)}", file=sys.stderr)
+            return 2
         extra = EXTRA_OF.get((error.name or "").split(".")[0])
         if extra is None:
             raise

@@ -5,10 +5,12 @@ lab source, no solution and no hidden test. The site lies at its top, so that a 
 """
 
 import os
+import shutil
 import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from mlsys.course.digest import package_digest
 from mlsys.course.lab import find_labs
@@ -16,6 +18,22 @@ from mlsys.course.release import is_released
 from mlsys.course.settings import Settings, read_settings
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError
+
+INSTRUCTORS = (
+    "mlsys/bench/row.py",
+    "mlsys/bench/run.py",
+    "mlsys/bench/suite",
+    "mlsys/classroom",
+    "mlsys/course",
+    "mlsys/judge",
+    "mlsys/cli/bench.py",
+    "mlsys/cli/export.py",
+    "mlsys/cli/grade.py",
+    "mlsys/cli/grade_output.py",
+    "mlsys/cli/publish.py",
+    "mlsys/cli/release.py",
+)
+"""What the student's wheel leaves out; no lab, no chapter and no command of a student needs it."""
 
 LIST = ".published"
 """Names the files that `mlsys publish` wrote, so that it takes away only what it brought."""
@@ -65,7 +83,7 @@ def publish(root: Path, tree: CourseTree, folder: Path) -> int:
 
 
 def build_wheel(root: Path, settings: Settings) -> Path:
-    """The wheel of the package at `root`, built again only when the package changed."""
+    """Build the student's wheel of the package at `root`, unless the one that is there is up to date."""
     folder = root / "_build" / "wheels"
     wheel, stamp = folder / settings.wheel_name, folder / ".state"
     if wheel.is_file() and stamp.is_file() and stamp.read_text() == package_digest():
@@ -73,11 +91,25 @@ def build_wheel(root: Path, settings: Settings) -> Path:
     if find_spec("hatchling") is None:
         raise UserError("hatchling is not installed, and builds the wheel: pip install 'mlsys[grading]'")
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder.resolve())]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    with TemporaryDirectory() as source:
+        _copy_for_students(root, Path(source))
+        done = subprocess.run(command, cwd=source, capture_output=True, text=True, check=False)
     if done.returncode or not wheel.is_file():
         raise UserError(f"the wheel could not be built: {(done.stderr or done.stdout).strip()[-400:]}")
     stamp.write_text(package_digest())
     return wheel
+
+
+def _copy_for_students(root: Path, folder: Path) -> None:
+    """Copy what the student's wheel is built from."""
+
+    def left_out(inside: str, names: list[str]) -> list[str]:
+        place = Path(inside).relative_to(root)
+        return [name for name in names if name == "__pycache__" or str(place / name) in INSTRUCTORS]
+
+    for path in (root / "pyproject.toml", root / "README.md", *root.glob("LICENSE*")):
+        shutil.copy(path, folder)
+    shutil.copytree(root / "mlsys", folder / "mlsys", ignore=left_out)
 
 
 def _is_page(path: Path) -> bool:

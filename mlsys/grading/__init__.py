@@ -13,8 +13,7 @@ from mlsys.grading.checks.assertions import assert_close, assert_equal
 from mlsys.grading.checks.schedule import assert_schedule
 from mlsys.grading.device import use_device
 from mlsys.grading.draws import Draws
-from mlsys.grading.kernels.check import check_kernel
-from mlsys.grading.kernels.guard import guarded
+from mlsys.grading.kernels.check import check_kernel, guarded
 from mlsys.grading.kernels.speed import Speed, speed
 from mlsys.grading.predictions import compare, seal
 from mlsys.grading.scorecard import Scorecard

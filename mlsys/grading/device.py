@@ -1,4 +1,4 @@
-"""Choosing the device of a lab before Triton is imported."""
+"""Choose the device of a lab before Triton is imported."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ from mlsys.errors import UserError
 from mlsys.measure.device import torch_sees_gpu
 
 JUDGE_VARIABLE = "MLSYS_IN_JUDGE"
-"""Set where tests run apart from the kernels: tensors then stay in host memory, whatever this machine has."""
+"""Environment variable that is set in the judge: its tensors stay in host memory, whatever this machine has."""
 
 
 class TritonTooEarly(UserError, RuntimeError):

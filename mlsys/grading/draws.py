@@ -1,4 +1,4 @@
-"""Seeded draws of sizes, layouts and values for tests.
+"""Random inputs for tests: sizes, layouts and values, by a seed.
 
 In a student's notebook the seed is public, so a failing test fails again on the next run. When a class is graded the
 seed is made of a secret of the course and the run's number, so that knowing the tests' code gives no answer.
@@ -49,18 +49,18 @@ class Draws:
         self.device = device
 
     def _generator(self) -> np.random.Generator:
-        """The generator of the next draw, and of that one alone."""
+        """Return the generator of the next draw, and of that one alone."""
         key = hmac.digest(self._seed, f"{self._question}/{self._drawn}".encode(), "sha256")
         self._drawn += 1
         # Numpy's pool holds 128 bits unless it is told otherwise.
         return np.random.Generator(np.random.PCG64(np.random.SeedSequence(int.from_bytes(key, "big"), pool_size=8)))
 
     def integer(self, low: int, high: int) -> int:
-        """An integer from low to high, both included."""
+        """Draw an integer from low to high, both included."""
         return int(self._generator().integers(low, high, endpoint=True))
 
     def ragged(self, low: int, high: int, tile: int = 16) -> int:
-        """An integer from low to high that `tile` does not divide."""
+        """Draw an integer from low to high that `tile` does not divide."""
         allowed = [size for size in range(low, high + 1) if size % tile]
         if not allowed:
             raise InvalidValue(f"every integer from {low} to {high} is a multiple of {tile}: widen the range")
@@ -69,7 +69,7 @@ class Draws:
     def matrix(
         self, rows: int, cols: int, *, dtype: str = "float32", layout: str = "row", values: str = "normal"
     ) -> "torch.Tensor":
-        """A matrix of shape (rows, cols).
+        """Draw a matrix of shape (rows, cols).
 
         Args:
             rows: number of rows.

@@ -1,4 +1,4 @@
-"""A small picture of where the errors of a result are, for the feedback page, and the same in words.
+"""Error maps: where the errors of a result are, as a small picture for the feedback page and in words.
 
 The result is cut into at most 48 x 48 blocks. A block says whether none, some or all of its elements are wrong, and
 nothing of their values. In a hidden test a block is no smaller than a tile or an eighth of a side: whoever fails on
@@ -16,18 +16,18 @@ from mlsys.errors import InvalidValue
 if TYPE_CHECKING:
     import torch
 
-MOST_BLOCKS = 48
-"""Blocks along a side of the picture: a page stays below 20 KB more, whatever is wrong."""
-MOST_HIDDEN = 8
-"""The same in a hidden test."""
+MAX_BLOCKS = 48
+"""Most blocks along a side of the map, which then adds less than 20 KB to a page, whatever is wrong."""
+MAX_HIDDEN_BLOCKS = 8
+"""Most blocks along a side of the map in a hidden test."""
 RIGHT, SOME, WRONG = "0", "1", "2"
 
 _LONG_PX, _SHORT_PX = 320, 32
 
 
 @dataclass(frozen=True)
-class ErrorPicture:
-    """Which blocks of a matrix are wrong.
+class ErrorMap:
+    """A map of the blocks of a matrix that are wrong.
 
     Attributes:
         shape: rows and columns of the matrix; a vector is one row.
@@ -47,7 +47,7 @@ class ErrorPicture:
         if not sizes_fit or not all(type(size) is int and 0 < size < 1 << 40 for size in sizes):
             raise InvalidValue(f"{sizes} are not the sizes of a matrix, of its blocks and of its tiles")
         high, wide = (-(-size // step) for size, step in zip(self.shape, self.block, strict=True))
-        fits = high <= MOST_BLOCKS and wide <= MOST_BLOCKS and len(self.rows) == high
+        fits = high <= MAX_BLOCKS and wide <= MAX_BLOCKS and len(self.rows) == high
         if not fits or not all(
             type(row) is str and len(row) == wide and not set(row) - set("012") for row in self.rows
         ):
@@ -57,7 +57,7 @@ class ErrorPicture:
 
     @classmethod
     def of(cls, wrong: "torch.Tensor", tile: tuple[int, int] | None, *, hidden: bool) -> Self | None:
-        """The picture of a tensor of booleans; None for one that is empty or has not one or two dimensions."""
+        """Map a tensor of booleans; None for one that is empty or has not one or two dimensions."""
         if wrong.dim() not in (1, 2) or wrong.numel() == 0:
             return None
         marks = wrong.cpu().numpy().reshape(-1 if wrong.dim() == 2 else 1, wrong.shape[-1])
@@ -74,7 +74,7 @@ class ErrorPicture:
 
     @classmethod
     def read(cls, content: Mapping[str, Any]) -> Self:
-        """From what a record holds.
+        """Read the map that a record holds.
 
         Raises:
             InvalidValue: it is no such picture.
@@ -86,12 +86,12 @@ class ErrorPicture:
             raise InvalidValue(f"a picture of errors has a shape, blocks, tiles and rows: {error}") from error
 
     def plain(self) -> dict[str, Any]:
-        """What `read` reads, as JSON says it."""
+        """Return the map as JSON, as `read` takes it."""
         tile = list(self.tile) if self.tile else None
         return {"shape": list(self.shape), "block": list(self.block), "tile": tile, "rows": list(self.rows)}
 
     def in_words(self) -> str:
-        """What the picture shows, for those who do not see it."""
+        """Describe the map in words, for those who do not see it."""
         rows, cols = self.shape
         marks = {mark for row in self.rows for mark in row}
         if len(marks) == 1 and SOME not in marks:
@@ -105,7 +105,7 @@ class ErrorPicture:
         return f"In a result of {rows} x {cols} {tiles}, the errors lie in {' and '.join(spans)}."
 
     def _span(self, axis: int, name: str, unit: int) -> str:
-        """Which rows (axis 0) or columns have errors, in words; `unit` elements count as one."""
+        """Name the rows (axis 0) or columns that have errors; `unit` elements count as one."""
         places = {place[axis] for place in self._wrong_blocks()}
         step = self.block[axis]
         numbers = {number // unit for place in places for number in range(place * step, (place + 1) * step, unit)}
@@ -115,7 +115,7 @@ class ErrorPicture:
         return [(i, j) for i, marks in enumerate(self.rows) for j, mark in enumerate(marks) if mark != RIGHT]
 
     def svg(self) -> str:
-        """The picture as an inline SVG; its colours are the page's."""
+        """Draw the map as an inline SVG; its colours are the page's."""
         high, wide = len(self.rows), len(self.rows[0])
         longest = max(self.shape)
         height, width = (max(_SHORT_PX, round(_LONG_PX * size / longest)) for size in self.shape)
@@ -137,7 +137,7 @@ class ErrorPicture:
             return ""
         high, wide = len(self.rows), len(self.rows[0])
         tiles = [-(-size // step) for size, step in zip(self.shape, self.tile, strict=True)]
-        if max(tiles) > MOST_BLOCKS:
+        if max(tiles) > MAX_BLOCKS:
             return ""
         down, across = (step / block for step, block in zip(self.tile, self.block, strict=True))
         lines = [f"M0 {number * down:g}H{wide}" for number in range(1, tiles[0])]
@@ -145,15 +145,15 @@ class ErrorPicture:
 
 
 def _side(size: int, tile: int | None, hidden: bool) -> int:
-    """Elements along one side of a block: a power of two, so that tiles, which are such, hold whole blocks."""
-    step, most = (tile or 1, MOST_HIDDEN) if hidden else (1, MOST_BLOCKS)
+    """Return the elements along one side of a block: a power of two, as tiles are, which so hold whole blocks."""
+    step, most = (tile or 1, MAX_HIDDEN_BLOCKS) if hidden else (1, MAX_BLOCKS)
     while -(-size // step) > most:
         step *= 2
     return step
 
 
 def _runs(rows: Sequence[str], mark: str) -> str:
-    """A path over all blocks with this mark, neighbours in a row together."""
+    """Return a path over all blocks with this mark, neighbours in a row together."""
     found = []
     for y, row in enumerate(rows):
         x = 0
@@ -167,7 +167,7 @@ def _runs(rows: Sequence[str], mark: str) -> str:
 
 
 def _ranges(numbers: Sequence[int], name: str) -> str:
-    """Numbers in rising order, in words.
+    """Write numbers in rising order in words.
 
     >>> _ranges([0, 1, 2, 5], "column"), _ranges([36], "row")
     ('columns 0 to 2 and 5', 'row 36')

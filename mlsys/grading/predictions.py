@@ -1,4 +1,4 @@
-"""Predictions that are written down before anything is measured, and shown beside the measurement afterwards."""
+"""Predictions: written down before anything is measured, shown beside the measurement afterwards."""
 
 import math
 from collections.abc import Mapping

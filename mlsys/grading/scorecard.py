@@ -33,7 +33,7 @@ class Scorecard:
         print(f"Question {question}: answered. Whether it is right shows when the lab is graded.")
 
     def rows(self) -> list[tuple[str, str, str]]:
-        """(question, points so far, state) for each question and the sum."""
+        """Return (question, points so far, state) for each question and the sum."""
         rows = [
             (name, f"{_short(self.fraction[name] * most)} of {most}", self.state[name])
             for name, most in self.points.items()

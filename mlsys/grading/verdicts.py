@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 from mlsys.errors import InvalidValue, UnknownName
 
 if TYPE_CHECKING:
-    from mlsys.grading.error_map import ErrorPicture
+    from mlsys.grading.error_map import ErrorMap
 
-TAUGHT = {
+VERDICTS = {
     "passed": "All tests pass, the hidden ones too. Nothing is left to do here.",
     "wrong answer": "The code runs and its result is wrong: find the first wrong element in the message, work out by "
     "hand which program should have written it, and compare its indices and masks.",
@@ -33,44 +33,39 @@ TAUGHT = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """How one question of one submission came out.
+    """The outcome of one question of one submission.
 
     Attributes:
-        name: one of `TAUGHT`.
+        name: one of `VERDICTS`.
         fraction: part of the points, 0 to 1. "passed" is always 1; only "slow" lies between.
         message: what happened, for the student.
         detail: more for whoever looks closer, such as a traceback or timings.
         picture: where the errors of a wrong result are.
-        lost: the process was killed from outside or lost with its slot, as far as one can tell: worth another try.
+        lost: the process was killed from outside or lost with its sandbox, as far as one can tell: worth another try.
     """
 
     name: str
     fraction: float = 0.0
     message: str = ""
     detail: str = ""
-    picture: "ErrorPicture | None" = None
+    picture: "ErrorMap | None" = None
     lost: bool = False
 
     def __post_init__(self) -> None:
-        if self.name not in TAUGHT:
-            raise UnknownName.of("verdict", self.name, TAUGHT)
+        if self.name not in VERDICTS:
+            raise UnknownName.of("verdict", self.name, VERDICTS)
         allowed = {"passed": self.fraction == 1, "slow": 0 <= self.fraction < 1}.get(self.name, self.fraction == 0)
         if not allowed:
             raise InvalidValue(f"verdict {self.name!r} cannot give {self.fraction} of the points")
 
-    @property
-    def taught(self) -> str:
-        """What the verdict means and what to do next."""
-        return TAUGHT[self.name]
-
     @classmethod
     def passed(cls, message: str = "") -> "Verdict":
-        """The verdict of a question whose tests all passed."""
+        """Return the verdict of a question whose tests all passed."""
         return cls("passed", 1.0, message)
 
     @classmethod
     def of(cls, error: BaseException) -> "Verdict":
-        """The verdict for an exception that ended a question's solution or tests.
+        """Return the verdict for an exception that ended a question's solution or tests.
 
         >>> Verdict.of(NotImplementedError("write schedule")).name
         'not implemented'
@@ -95,7 +90,7 @@ class WrongAnswer(GradingError, AssertionError):
 
     verdict = "wrong answer"
 
-    def __init__(self, message: str = "", picture: "ErrorPicture | None" = None) -> None:
+    def __init__(self, message: str = "", picture: "ErrorMap | None" = None) -> None:
         super().__init__(message)
         self.picture = picture
 
@@ -154,7 +149,7 @@ def _name_of(error: BaseException) -> str:
 
 
 def _chain(error: BaseException) -> list[BaseException]:
-    """The exception and those that it was raised from: Triton's interpreter wraps the student's own."""
+    """Return the exception and those that it was raised from: Triton's interpreter wraps the student's own."""
     chain = [error]
     while chain[-1].__cause__ is not None and chain[-1].__cause__ not in chain:
         chain.append(chain[-1].__cause__)

@@ -1,8 +1,8 @@
-"""Who may use the GPU now: questions side by side, or one timing alone.
+"""The GPU lock: questions share the GPU, and a timing has it alone.
 
-Processes that grade on one machine share a lock: every question on the GPU holds a part of it, a timing all of it. Who
-asks for all of it also keeps newcomers out, so that a timing waits for nothing but what runs already, and all timings
-that wait come one after the other.
+Processes that grade on one machine share the lock: every question on the GPU holds it together with others, a timing
+holds it alone. A timing that waits keeps new questions out, so that it waits for nothing but what runs already, and all
+timings that wait come one after the other.
 """
 
 import fcntl
@@ -13,8 +13,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 
-class GpuTurns:
-    """The lock, as files of a folder; whatever process holds it loses it with its end.
+class GpuLock:
+    """Lock on the GPU, kept as files of a folder; a process that ends gives back what it holds.
 
     Args:
         folder: the same for all that grade on this machine; by default one of this user's in the temporary folder.
@@ -26,18 +26,18 @@ class GpuTurns:
         self._is_alone = False
 
     @contextmanager
-    def beside_others(self) -> Iterator[None]:
-        """Use the GPU while other questions may."""
+    def shared(self) -> Iterator[None]:
+        """Hold the GPU together with other questions."""
         with self._file("use") as self._in_use:
-            self._wait_for_turn()
+            self._wait_for_timings()
             try:
                 yield
             finally:
                 self._in_use = -1
 
     @contextmanager
-    def alone(self) -> Iterator[int]:
-        """Inside `beside_others`: use the GPU alone, once the questions that run now have ended.
+    def exclusive(self) -> Iterator[int]:
+        """Hold the GPU alone, inside `shared`, once the questions that run now have ended.
 
         Yields how many others wait for that, or to go on after it: their processes do nothing, but hold memory of the
         GPU. A timing inside a question that has the GPU to itself already goes on at once.
@@ -48,7 +48,7 @@ class GpuTurns:
             return
         with self._file(mark.name) as waiting:
             fcntl.flock(waiting, fcntl.LOCK_EX)
-            # A turn held while waiting for all others to end theirs would let two that ask wait for each other.
+            # A part of the lock, held while waiting for all others to give theirs back, would be a deadlock of two.
             fcntl.flock(self._in_use, fcntl.LOCK_UN)
             try:
                 with self._file("timings") as timings:
@@ -61,10 +61,10 @@ class GpuTurns:
                         self._is_alone = False
                         fcntl.flock(self._in_use, fcntl.LOCK_UN)
             finally:
-                self._wait_for_turn()
+                self._wait_for_timings()
                 mark.unlink()
 
-    def _wait_for_turn(self) -> None:
+    def _wait_for_timings(self) -> None:
         with self._file("timings") as timings:
             fcntl.flock(timings, fcntl.LOCK_EX)  # behind all timings that wait
             fcntl.flock(self._in_use, fcntl.LOCK_SH)

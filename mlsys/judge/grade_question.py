@@ -1,12 +1,11 @@
 """Grade one question of one submission: a pure function of the submission, the question, the device and the seed.
 
-The student's code runs in a sandboxed slot, the tests in this process; see `mlsys.judge.run_tests`. This process keeps
-one slot for all its questions, so call these functions from one thread.
+The student's code runs in a sandbox, the tests in this process; see `mlsys.judge.run_tests`.
 """
 
 import ast
 import platform
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
@@ -20,23 +19,21 @@ from mlsys.course.lab import PREDICT, SETUP, SOLUTION, Lab, Question
 from mlsys.course.starter import starter
 from mlsys.errors import UserError
 from mlsys.grading.verdicts import Verdict
-from mlsys.judge.gpu_lock import GpuTurns
+from mlsys.judge.gpu_lock import GpuLock
 from mlsys.judge.run_tests import judge
-from mlsys.judge.sandbox.host.sandbox import WARM_UP, Slot
+from mlsys.judge.sandbox.host.sandbox import WARM_UP, Sandbox
 from mlsys.judge.sandbox.protocol.limits import Limits
-from mlsys.judge.session import Program
+from mlsys.judge.session import QuestionCells
+from mlsys.judge.shared.messages import Cell
 from mlsys.judge.site import site
 from mlsys.judge.student_cells import needed_statements, read_added
 from mlsys.measure.device import torch_sees_gpu
 
-slot_index = 0
-"""Number of this process's slot; processes that grade side by side must differ in it."""
-
 LIMITS = Limits(cpu_s=10, wall_s=40.0)
-"""What one question may use; computing is limited tighter than waiting, so that a busy machine is fair."""
+"""Limits of one question; computing is limited tighter than waiting, so that a busy machine is fair."""
 
-COMPILING = 4
-"""On a GPU a question may take this many times as long: every kernel, tile size and layout is compiled, 1 s each."""
+GPU_TIME_FACTOR = 4
+"""Factor on the time limits of a question on a GPU: every kernel, tile size and layout is compiled, 1 s each."""
 
 
 @dataclass(frozen=True)
@@ -59,46 +56,84 @@ class Submission:
     cells: tuple[StudentCell, ...]
 
 
+class Grader:
+    """Grades questions, one after the other and from one thread, in sandboxes that it keeps.
+
+    Args:
+        index: number of the grader; graders that work side by side must differ in it.
+    """
+
+    def __init__(self, index: int = 0) -> None:
+        self.index = index
+        self._sandboxes: dict[tuple[object, ...], Sandbox] = {}
+
+    def grade(
+        self, submission: Submission, question: Question, device: str, *, seed: int, limits: Limits = LIMITS
+    ) -> Verdict:
+        """See `grade_question`."""
+        kind = check_device(device)
+        preload = imported_modules(tuple(cell.source for cell in submission.lab.cells if cell.role == SETUP))
+        limits = limits if kind == "cpu" else on_gpu(limits)
+        sandbox = self.sandbox(kind == "gpu", limits, preload, submission.lab.withheld)
+        where = "cuda" if kind == "gpu" else "cpu"
+        tests = plain_python(question.graded.source)
+        gpu_lock = GpuLock()
+
+        def judged() -> Verdict:
+            cells, label = select_cells(submission, question), f"tests of {question.name}"
+            return judge(sandbox, cells, tests, label, device=where, seed=seed, gpu_lock=gpu_lock)
+
+        with gpu_lock.shared() if kind == "gpu" else nullcontext():
+            verdict = judged()
+            if kind == "gpu" and verdict.name == "out of memory":  # another question may have held the GPU's memory
+                with gpu_lock.exclusive():
+                    verdict = judged()
+            return verdict
+
+    def sandbox(self, gpu: bool, limits: Limits, preload: tuple[str, ...], withheld: tuple[str, ...]) -> Sandbox:
+        """Return the sandbox for questions with these limits; it imports once what each of them would."""
+        key = gpu, limits, preload, withheld
+        if key not in self._sandboxes:
+            made = Sandbox(site(withheld), limits, gpu=gpu, index=self.index, preload=(WARM_UP, *preload))
+            made.start()
+            Finalize(None, made.close, exitpriority=0)  # `multiprocessing` does not run `atexit` functions
+            self._sandboxes[key] = made
+        return self._sandboxes[key]
+
+
+_grader = Grader()
+
+
+def use_grader(grader: Grader) -> None:
+    """Have `grade_question` use this grader in this process, in place of one with index 0."""
+    global _grader
+    _grader = grader
+
+
 def grade_question(
     submission: Submission, question: Question, device: str, *, seed: int, limits: Limits = LIMITS
 ) -> Verdict:
-    """Run one question and say how it came out.
+    """Run one question with this process's grader and say how it came out.
 
     Args:
         submission: what the student handed in.
         question: a question of `submission.lab`.
         device: "cpu", "gpu", or "auto" for a GPU where there is one.
-        seed: what hidden tests draw their inputs from.
+        seed: of the random inputs of hidden tests.
         limits: time, memory and file sizes.
 
     Raises:
         UserError: torch or triton is missing, or the asked device, or the sandbox cannot be built here.
     """
-    kind = check_device(device)
-    preload = imported_modules(tuple(cell.source for cell in submission.lab.cells if cell.role == SETUP))
-    slot = _slot(kind == "gpu", limits if kind == "cpu" else on_gpu(limits), preload, submission.lab.withheld)
-    where = "cuda" if kind == "gpu" else "cpu"
-    tests = plain_python(question.graded.source)
-    turns = GpuTurns()
-
-    def judged() -> Verdict:
-        label = f"tests of {question.name}"
-        return judge(slot, program(submission, question), tests, label, device=where, seed=seed, turns=turns)
-
-    with turns.beside_others() if kind == "gpu" else nullcontext():
-        verdict = judged()
-        if kind == "gpu" and verdict.name == "out of memory":  # another question may have held the GPU's memory
-            with turns.alone():
-                verdict = judged()
-        return verdict
+    return _grader.grade(submission, question, device, seed=seed, limits=limits)
 
 
 def on_gpu(limits: Limits) -> Limits:
-    """The limits of a question whose kernels are compiled, and whose process loads CUDA."""
-    return replace(limits, cpu_s=COMPILING * limits.cpu_s, wall_s=COMPILING * limits.wall_s)
+    """Return the limits of a question whose kernels are compiled, and whose process loads CUDA."""
+    return replace(limits, cpu_s=GPU_TIME_FACTOR * limits.cpu_s, wall_s=GPU_TIME_FACTOR * limits.wall_s)
 
 
-def program(submission: Submission, question: Question) -> Program:
+def select_cells(submission: Submission, question: Question) -> QuestionCells:
     """Select the cells that run for `question`, in order: setup, the answers it needs, and statements of other cells.
 
     Other cells are those that the student added and those that the lab only shows, such as an example to run. Their
@@ -123,20 +158,20 @@ def program(submission: Submission, question: Question) -> Program:
     tested = free_names(plain_python(question.graded.source)) - setup - answered
     needed = needed_statements(list(others.values()), used | tested)
     keep = dict(zip(others, needed, strict=True))
-    cells: list[dict[str, Any]] = []
+    cells: list[Cell] = []
     count = 0
     for index, cell in enumerate(submission.cells):
         if index in others:
             count += cell.added
             label = f"your added cell {count}" if cell.added else f"cell {cell.id} of the lab"
             if keep[index]:
-                cells.append({"kind": "added", "label": label, "source": others[index].source, "keep": keep[index]})
+                cells.append(Cell("added", label, others[index].source, keep[index]))
         elif parts[cell.id].role == SETUP:
-            cells.append({"kind": "setup", "label": f"setup {cell.id}", "source": plain_python(parts[cell.id].source)})
+            cells.append(Cell("setup", f"setup {cell.id}", plain_python(parts[cell.id].source)))
         elif cell.id in answers:
             label = f"your answer {parts[cell.id].question}"
-            cells.append({"kind": "answer", "label": label, "source": plain_python(cell.source)})
-    return Program([cell for cell in cells if cell["kind"] == "setup"], cells)
+            cells.append(Cell("answer", label, plain_python(cell.source)))
+    return QuestionCells([cell for cell in cells if cell.kind == "setup"], cells)
 
 
 def _names_of(sources: Iterable[str]) -> frozenset[str]:
@@ -144,12 +179,12 @@ def _names_of(sources: Iterable[str]) -> frozenset[str]:
 
 
 def _is_starter(cell: StudentCell, source: str) -> bool:
-    """Whether an answer is still what students got for the lab's own cell `source`."""
+    """Return whether an answer is still what students got for the lab's own cell `source`."""
     return cell.source.strip() == starter(source).strip()
 
 
 def check_device(device: str) -> str:
-    """The device that questions run on, "cpu" or "gpu", for an asked "cpu", "gpu" or "auto".
+    """Return the device that questions run on, "cpu" or "gpu", for an asked "cpu", "gpu" or "auto".
 
     Raises:
         UserError: torch or triton is missing, or no GPU is there although one is asked for.
@@ -165,7 +200,7 @@ def check_device(device: str) -> str:
 
 
 def device_and_versions(device: str) -> dict[str, Any]:
-    """The device that questions run on, and the `versions` of python, torch and triton, for the record."""
+    """Return the device that questions run on, and the `versions` of python, torch and triton, for the record."""
     kind = check_device(device)
     versions = {"python": platform.python_version()} | {name: version(name) for name in ("torch", "triton")}
     return {"device": kind, "versions": versions}
@@ -193,17 +228,3 @@ def _is_module(name: str) -> bool:
         return find_spec(name) is not None
     except ModuleNotFoundError:  # a name inside a module
         return False
-
-
-@cache
-def _slot(gpu: bool, limits: Limits, preload: tuple[str, ...], withheld: tuple[str, ...]) -> Slot:
-    """This process's slot for questions with these limits; it imports once what each of them would."""
-    slot = Slot(site(withheld), limits, gpu=gpu, index=slot_index, preload=(WARM_UP, *preload))
-    slot.start()
-    _at_end(slot.close)
-    return slot
-
-
-def _at_end(action: Callable[..., object], *args: object) -> None:
-    """Call it when this process ends, the latest first; `atexit` is not heard in processes of `multiprocessing`."""
-    Finalize(None, action, args, exitpriority=0)

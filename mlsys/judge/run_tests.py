@@ -1,7 +1,7 @@
-"""Grade one question of one submission: test cells run here, where they can be trusted, the student's code over there.
+"""Run a question's test cells in the judge, where they can be trusted; the student's code runs in a sandbox.
 
 A test cell is ordinary Python. Names that the lab's setup defines are the judge's own; names that only answers can
-define are values fetched from the student's process, or proxies whose calls run there, inside a sandbox. What comes
+define are values fetched from the student's process, or functions whose calls run there, inside a sandbox. What comes
 back is data, copied and checked, so a student's code cannot read a test, skip it, patch an assertion or the clock, or
 say how it came out.
 """
@@ -16,17 +16,19 @@ from dataclasses import replace
 from typing import Any
 
 from mlsys.core.cells import free_names, run_cell
-from mlsys.grading.checks import assertions as checks
+from mlsys.grading.checks import assertions
 from mlsys.grading.checks.tolerances import is_close
 from mlsys.grading.device import JUDGE_VARIABLE
 from mlsys.grading.draws import SEED_VARIABLE, torch_seed
-from mlsys.grading.remote import Proxy
+from mlsys.grading.kernels.backend import use_backend
 from mlsys.grading.verdicts import GradingError, NotAKernel, Suspicious, Verdict
-from mlsys.judge.gpu_lock import GpuTurns
-from mlsys.judge.sandbox.host.sandbox import Slot
+from mlsys.judge.backend import SessionBackend, StudentFunction
+from mlsys.judge.gpu_lock import GpuLock
+from mlsys.judge.sandbox.host.sandbox import Sandbox
 from mlsys.judge.sandbox.protocol.places import SandboxError
 from mlsys.judge.sandbox.protocol.shared_buffer import Tampered
-from mlsys.judge.session import FUNCTION, GuardedCall, Program, Session, StudentFailed
+from mlsys.judge.session import FUNCTION, GuardedCall, QuestionCells, Session, StudentFailed
+from mlsys.judge.shared.messages import Cell
 from mlsys.judge.shared.run_cells import describe_failure
 from mlsys.judge.shared.untrusted_text import exception_kind, own_lines, printable, without_inputs
 
@@ -34,41 +36,41 @@ _MARKER = re.compile(r"^[ \t]*### (BEGIN|END) HIDDEN TESTS[ \t]*$", re.MULTILINE
 
 
 def judge(
-    slot: Slot,
-    program: Program,
+    sandbox: Sandbox,
+    cells: QuestionCells,
     tests: str,
     label: str,
     *,
     device: str,
     seed: int,
-    turns: GpuTurns | None = None,
+    gpu_lock: GpuLock | None = None,
 ) -> Verdict:
     """Run the tests of a question against a student's code.
 
     Args:
-        slot: where the student's code runs.
-        program: the cells of the question.
+        sandbox: where the student's code runs.
+        cells: the cells of the question.
         tests: the test cell, visible and hidden tests with their markers.
         label: what to call it in messages.
-        device: "cpu" or "cuda", where kernels run in the slot.
-        seed: what hidden tests draw their inputs from.
-        turns: on "cuda", the lock whose turn this question holds; a timing asks it for the whole GPU.
+        device: "cpu" or "cuda", where kernels run in the sandbox.
+        seed: of the random inputs of hidden tests.
+        gpu_lock: on "cuda", the lock that this question holds together with others; a timing holds it alone.
 
     Raises:
-        SandboxError: the slot cannot be started again.
+        SandboxError: the sandbox cannot be started again.
     """
-    session = Session(slot, program, device, turns)
+    session = Session(sandbox, cells, device, gpu_lock)
     hidden = secret = False  # in a hidden test; after the first of them, for a student's process remembers its inputs
     try:
-        with _trusted_names(program.setup, seed) as names:
+        with _trusted_names(cells.setup, seed) as names, use_backend(SessionBackend(session)):
             session.run()
             for name in _names_of_answers(tests, names):
                 value = session.value(name)
-                names[name] = Proxy(name, session.call, session) if value is FUNCTION else value
+                names[name] = StudentFunction(name, session) if value is FUNCTION else value
             value = None
             for hidden, text in segments(tests):
                 secret = secret or hidden
-                with checks.hidden_values() if hidden else contextlib.nullcontext():
+                with assertions.hidden_values() if hidden else contextlib.nullcontext():
                     value = run_cell(text, label, names)
             _check_that_kernels_did_it(session)
             return _verdict_of(value)
@@ -81,7 +83,7 @@ def judge(
         said = list(error.lines) if isinstance(error, StudentFailed) else []
         message = verdict.message
         if secret:
-            message, said = _without_inputs(error, verdict), own_lines(said, program.cells)
+            message, said = _without_inputs(error, verdict), own_lines(said, cells.all)
         message = printable(message) + _place(verdict, lines, hidden)
         lost = isinstance(error, StudentFailed) and error.lost
         return replace(verdict, message=message, detail=printable("\n".join(said)), lost=lost)
@@ -93,7 +95,7 @@ _DISHONEST = "The process answered as no honest one does"
 
 
 def _without_inputs(error: Exception, verdict: Verdict) -> str:
-    """What a student may read of a failure after hidden tests have begun: nothing that the student's code can shape.
+    """Return what a student may read of a failure after hidden tests have begun: nothing that student code can shape.
 
     That is what a test's own comparison says, and what the judge says by itself. An exception of Python's may quote
     what the student's function returned.
@@ -109,21 +111,21 @@ _SAID_BY_ITSELF = ("needs gpu", "needs review", "not implemented", "not a kernel
 
 
 def _place(verdict: Verdict, lines: Sequence[str], hidden: bool) -> str:
-    """Which test it was, as far as a student may know."""
+    """Say which test failed, as far as a student may know."""
     if verdict.name in _SAID_BY_ITSELF or not lines:
         return ""
     return "\nIn a hidden test." if hidden else f"\nIn the test `{lines[-1].split(': ', 1)[1]}`."
 
 
 def _verdict_of(value: object) -> Verdict:
-    """The verdict of a test cell that ran to its end: its last value says it, or it passed."""
+    """Return the verdict of a test cell that ran to its end: the one that its last value has, or passed."""
     verdict = getattr(value, "verdict", None)
     return verdict if isinstance(verdict, Verdict) else Verdict.passed()
 
 
 @contextlib.contextmanager
-def _trusted_names(setup: Sequence[Any], seed: int) -> Iterator[dict[str, Any]]:
-    """The names that the lab's setup defines, run afresh, with the seed of this run and what it prints thrown away."""
+def _trusted_names(setup: Sequence[Cell], seed: int) -> Iterator[dict[str, Any]]:
+    """Run the lab's setup afresh, with the seed of this run and without what it prints, and yield its names."""
     import torch
 
     torch.manual_seed(torch_seed(seed))  # for a test that draws without `Draws`
@@ -137,7 +139,7 @@ def _trusted_names(setup: Sequence[Any], seed: int) -> Iterator[dict[str, Any]]:
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             for cell in setup:
-                run_cell(cell["source"], cell["label"], names)
+                run_cell(cell.source, cell.label, names)
             yield names
     finally:
         torch.set_printoptions(threshold=printed.threshold, edgeitems=printed.edgeitems)
@@ -148,7 +150,7 @@ def _trusted_names(setup: Sequence[Any], seed: int) -> Iterator[dict[str, Any]]:
 
 
 def _names_of_answers(tests: str, trusted: dict[str, Any]) -> list[str]:
-    r"""Names that the tests read and that neither the setup, nor Python, nor the tests themselves define.
+    r"""Return the names that tests read and that neither the setup, nor Python, nor the tests themselves define.
 
     >>> _names_of_answers("for x in range(3):\n    check(double(x), SIZE)", {"check": None})
     ['SIZE', 'double']
@@ -157,7 +159,7 @@ def _names_of_answers(tests: str, trusted: dict[str, Any]) -> list[str]:
 
 
 def segments(source: str) -> list[tuple[bool, str]]:
-    r"""The visible and the hidden parts of a test cell in order; line numbers stay as they are in the whole.
+    r"""Split a test cell into its visible and hidden parts; line numbers stay as they are in the whole cell.
 
     >>> segments("a\n### BEGIN HIDDEN TESTS\nb\n### END HIDDEN TESTS\nc")
     [(False, 'a\n'), (True, '\n\nb\n'), (False, '\n\n\n\nc')]
@@ -178,7 +180,7 @@ def _check_that_kernels_did_it(session: Session) -> None:
 
     Raises:
         NotAKernel: the result of a call is the same.
-        StudentFailed: a call cannot be replayed: "suspicious", or lost with its process or its slot.
+        StudentFailed: a call cannot be replayed: "suspicious", or lost with its process or its sandbox.
     """
     calls = [call for call in session.guarded_calls if any(map(_is_evidence, _leaves(call.result)))]
     if not calls:
@@ -194,7 +196,7 @@ def _check_that_kernels_did_it(session: Session) -> None:
 
 
 def _not_replayed(call: GuardedCall, error: StudentFailed) -> StudentFailed:
-    """What to say of a replay that failed; one that was lost, or took too long, may be tried again."""
+    """Describe a replay that failed; one that was lost, or took too long, may be tried again."""
     if error.lost:
         return error
     slow = error.verdict == "timed out"
@@ -209,7 +211,7 @@ def _not_replayed(call: GuardedCall, error: StudentFailed) -> StudentFailed:
 
 
 def _leaves(value: object) -> Iterator[object]:
-    """The tensors and plain values of a result."""
+    """Yield the tensors and plain values of a result."""
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, list | tuple):
@@ -220,7 +222,7 @@ def _leaves(value: object) -> Iterator[object]:
 
 
 def _is_evidence(leaf: object) -> bool:
-    """Whether a result can tell that a kernel made it: memory that was only allocated may hold one number all over."""
+    """Return whether a result can tell that a kernel made it: fresh memory may hold one number all over."""
     import torch
 
     if isinstance(leaf, torch.Tensor):
@@ -232,7 +234,7 @@ def _is_evidence(leaf: object) -> bool:
 
 
 def _is_same(again: object, result: object) -> bool:
-    """Whether all that is evidence in a result came out again, but for rounding."""
+    """Return whether all that is evidence in a result came out again, but for rounding."""
     before, now = list(_leaves(result)), list(_leaves(again))
     return len(before) == len(now) and all(
         _is_same_leaf(other, one) for one, other in zip(before, now, strict=True) if _is_evidence(one)

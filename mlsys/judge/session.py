@@ -1,64 +1,78 @@
-"""One question in front of the judge: the student's process, those of kernels, and what tests may ask of them.
+"""The processes of one question, and what its tests may ask of them.
 
-They run side by side in one slot, and none sees another. Before anything is timed, the student's process ends, and the
-kernel gets a fresh process of its own.
+They run side by side in one sandbox, and none sees another. Before anything is timed, the student's process ends, and
+the kernel gets a fresh process of its own.
 """
 
-import inspect
 import math
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from mlsys.grading.checks.tolerances import dtype_name
-from mlsys.grading.draws import Draws
-from mlsys.grading.kernels.race import Rates, run_race
 from mlsys.grading.kernels.source import KernelSource, kernel_source
-from mlsys.grading.verdicts import GradingError, NeedsGpu, Suspicious
-from mlsys.judge.gpu_lock import GpuTurns
-from mlsys.judge.sandbox.host.process import Question
-from mlsys.judge.sandbox.host.sandbox import Slot
-from mlsys.judge.sandbox.protocol.ending import QuestionOver
+from mlsys.grading.verdicts import GradingError, Suspicious
+from mlsys.judge.gpu_lock import GpuLock
+from mlsys.judge.sandbox.host.process import SandboxProcess
+from mlsys.judge.sandbox.host.sandbox import Sandbox
+from mlsys.judge.sandbox.protocol.ending import ProcessEnded
 from mlsys.judge.sandbox.protocol.shared_buffer import Tampered, Tensor
+from mlsys.judge.sandbox.protocol.transport import Header, Received
+from mlsys.judge.shared.messages import (
+    CallFunction,
+    Cell,
+    Done,
+    Failure,
+    GetValue,
+    IsFunction,
+    LaunchKernel,
+    Message,
+    RunCells,
+    RunSetup,
+    Value,
+    header_of,
+    is_failure,
+    read_header,
+)
 from mlsys.judge.shared.run_cells import MAX_LINES
 from mlsys.judge.shared.values import decode, encode
 
 STUDENT, LAUNCHER, REFERENCE = "student", "launcher", "reference"
-"""The processes of a question: the student's code, the student's kernels, and what these are timed beside."""
+"""Roles of the processes of a question: the student's code, the student's kernels, and the reference in a race."""
 
 ENTRIES = {
     STUDENT: "mlsys.judge.inside.student:serve",
     LAUNCHER: "mlsys.judge.inside.launcher:serve",
     REFERENCE: "mlsys.judge.inside.launcher:serve",
 }
-"""The function that serves in each process."""
+"""Entry function of each process."""
 
-CALL_S = 30.0
-"""Most seconds of one call or launch on a GPU, compiling included; a kernel compiles in about one."""
-
-ALONE_S = 30.0
-"""Most seconds for which the timing of one shape keeps everybody else from the GPU."""
+MAX_CALL_S = 30.0
+"""Longest call or launch on a GPU, in seconds, compiling included; a kernel compiles in about one."""
 
 FUNCTION = object()
-"""What `Session.value` returns for a function."""
+"""Result of `Session.value` for a function."""
 
 _A_STUDENT_MAY_CLAIM = ("wrong answer", "out of bounds", "not implemented", "error", "out of memory", "crashed")
-"""Verdicts that another process may say of itself; none of them gives points."""
+"""Verdicts that a student's process may claim; none of them gives points."""
 
 _THE_LAUNCHER_MAY_CLAIM = (*_A_STUDENT_MAY_CLAIM, "needs gpu")
-"""The launcher runs our code alone."""
+"""Verdicts that a launcher may claim, which runs our code alone."""
 
 _SIGNALS = {4: "illegal instruction", 6: "abort", 7: "bus error", 8: "arithmetic error", 11: "segmentation fault"}
 
 
+_M = TypeVar("_M", bound=Message)
+
+
 class StudentFailed(GradingError):
-    """The student's process failed; `lines` are the student's own lines on the way to the failure.
+    """A failure of a sandboxed process; `lines` are the student's own lines on the way to it.
 
     `own_words` says that message and lines come from a process that runs the student's code, which can shape them;
-    `lost`, that the process was killed from outside or lost with its slot, as far as one can tell, and may be tried
+    `lost`, that the process was killed from outside or lost with its sandbox, as far as one can tell, and may be tried
     again.
     """
 
@@ -83,38 +97,38 @@ class GuardedCall:
 
 
 @dataclass(frozen=True)
-class Program:
-    """What a question runs: trusted setup cells, and all cells of the student's process in order."""
+class QuestionCells:
+    """Cells of a question: the trusted setup cells, and all cells of the student's process in order."""
 
-    setup: Sequence[Mapping[str, Any]]
-    cells: Sequence[Mapping[str, Any]]
+    setup: list[Cell]
+    all: list[Cell]
 
     def kernel(self, name: str) -> KernelSource:
-        """The checked source of a student's kernel."""
-        return kernel_source((cell["source"] for cell in self.cells), name)
+        """Return the checked source of a student's kernel."""
+        return kernel_source((cell.source for cell in self.all), name)
 
 
 class Session:
-    """Runs one question's requests in a slot; `device` is where kernels run there, "cpu" or "cuda".
+    """The processes of one question in a sandbox; `device` is where kernels run there, "cpu" or "cuda".
 
-    On "cuda", whoever makes it is inside `turns.beside_others()`.
+    On "cuda", whoever makes it is inside `gpu_lock.shared()`.
     """
 
-    def __init__(self, slot: Slot, program: Program, device: str, turns: GpuTurns | None = None) -> None:
-        self.program = program
+    def __init__(self, sandbox: Sandbox, cells: QuestionCells, device: str, gpu_lock: GpuLock | None = None) -> None:
+        self.cells = cells
         self.device = device
-        self._turns = turns or GpuTurns()
+        self._gpu_lock = gpu_lock or GpuLock()
         self.guarded_calls: list[GuardedCall] = []
-        self._slot = slot
+        self._sandbox = sandbox
         # For all processes of the question together, from the first one on: the judge's own imports take no time of it.
         self._deadline_s: float | None = None
-        self._processes: dict[str, Question] = {}
+        self._processes: dict[str, SandboxProcess] = {}
         self._raced = False  # whether the launcher has raced, and nothing else
 
     def close(self) -> None:
-        """End whatever runs."""
+        """End all processes of the question."""
         for entry in list(self._processes):
-            self._end(entry)
+            self.end(entry)
 
     def run(self) -> None:
         """Run the student's cells, unless they have run already.
@@ -123,17 +137,17 @@ class Session:
             StudentFailed: they fail.
         """
         if STUDENT not in self._processes:
-            self._start(STUDENT, {"run": self.program.cells, "noop": False, "device": self.device})
+            self._start(STUDENT, RunCells(self.cells.all, self.device))
 
     def value(self, name: str) -> Any:
-        """The plain value that the student's cells bind to `name`, or FUNCTION.
+        """Return the plain value that the student's cells bind to `name`, or FUNCTION.
 
         Raises:
             StudentFailed: the cells do not bind the name, or to something that cannot pass.
         """
         self.run()
-        reply, arrays = self._ask(STUDENT, {"get": name})
-        return FUNCTION if reply.get("kind") == "function" else decode(reply.get("value"), arrays, strided=False)
+        reply, arrays = self._ask(STUDENT, GetValue(name), IsFunction, Value)
+        return decode(reply.value, arrays, strided=False) if isinstance(reply, Value) else FUNCTION
 
     def call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], guarded: bool) -> Any:
         """Call a function of the student's; guarded calls are kept, to be made again without kernels."""
@@ -145,87 +159,48 @@ class Session:
 
     def call_without_kernels(self, calls: Sequence[GuardedCall]) -> Iterator[Any]:
         """Make calls again in one fresh process in which kernel launches do nothing, and yield their results."""
-        self._start(STUDENT, {"run": self.program.cells, "noop": True, "device": self.device})
+        self._start(STUDENT, RunCells(self.cells.all, self.device, without_kernels=True))
         try:
             for call in calls:
                 yield self._call(call.name, call.args, dict(call.kwargs), guarded=True)
         finally:
-            self._end(STUDENT)
+            self.end(STUDENT)
 
     def launch(
         self, name: str, launch: Callable[..., object], constants: Mapping[str, int], like: Any, inputs: Sequence[Any]
     ) -> Any:
-        """Launch the student's kernel in the launcher, into an output like `like`, and return that."""
-        arrays: list[Tensor] = []
+        """Launch the student's kernel in the launcher, into an output like `like`, and return that output."""
         if self._raced:
-            self._end(LAUNCHER)
+            self.end(LAUNCHER)
             self._raced = False
-        request = self._kernel_request(name, launch, constants, inputs, arrays)
-        request |= {"shape": list(like.shape), "dtype": dtype_name(like)}
-        reply, results = self._ask_kernel_process(LAUNCHER, request, arrays)
-        return decode(reply.get("value"), results, strided=False)
+        arrays: list[Tensor] = []
+        request = LaunchKernel(
+            self.cells.kernel(name),
+            dict(constants),
+            launch.__name__,
+            encode(tuple(inputs), arrays),
+            shape=list(like.shape),
+            dtype=dtype_name(like),
+            device=self.device,
+        )
+        reply, results = self.ask_kernel_process(LAUNCHER, request, Value, arrays=arrays)
+        return decode(reply.value, results, strided=False)
 
-    def race(
-        self,
-        name: str,
-        constants: Mapping[tuple[int, ...], Mapping[str, int]],
-        inputs: Callable[..., Any],
-        launch: Callable[..., object],
-        expected: Callable[..., Any],
-        dtype: str,
-        reference: tuple[Any, Callable[..., Mapping[str, int]]] | None,
-        capability: tuple[int, int],
-        op: Callable[..., Any] | None,
-    ) -> Any:
-        """Time the student's kernel beside a reference, each in a process of its own; see `kernels.speed`."""
-        from mlsys.grading.kernels.speed import Speed, beside, race_label
-
-        kernel = self.program.kernel(name)  # refused on any machine
-        if self.device != "cuda":
-            raise NeedsGpu("graded without a CUDA GPU, so nothing was timed; these points wait for one.")
-        draws, pairs, device = Draws("speed"), {}, ""
-        self._end(STUDENT)
+    def prepare_timing(self) -> None:
+        """End the student's process, and the launcher if it has launched anything outside a race."""
+        self.end(STUDENT)
         if not self._raced:
-            self._end(LAUNCHER)  # with all that earlier launches left in its memory
+            self.end(LAUNCHER)  # with all that earlier launches left in its memory
         self._raced = True
-        for shape, chosen in constants.items():
-            tensors = inputs(draws, shape, dtype)
-            arrays: list[Tensor] = []
-            common = {"race": "prepare", "inputs": encode(tuple(tensors), arrays), "launch": launch.__name__}
-            common |= {"capability": list(capability), "dtype": dtype, "expected": expected.__name__}
-            theirs: dict[str, Any] = {"kernel": None, "what": race_label(shape, chosen)}
-            if reference is not None:
-                source = kernel_source([inspect.getsource(reference[0].fn)], reference[0].__name__)
-                theirs |= {"kernel": source.text, "name": source.name, "constants": dict(reference[1](shape, dtype))}
-            prepared, _ = self._ask_kernel_process(REFERENCE, common | theirs, arrays)
-            mine = {"kernel": kernel.text, "name": kernel.name, "constants": dict(chosen), "what": None}
-            mine |= {key: prepared[key] for key in ("out_shape", "out_dtype")}
-            started, _ = self._ask_kernel_process(LAUNCHER, common | mine, arrays)
-            with self._alone_on_gpu() as waiting:
-                until_s = time.monotonic() + ALONE_S
-                sides = [
-                    _RemoteSide(self, role, told["call_s"], waiting, until_s)
-                    for role, told in ((LAUNCHER, started), (REFERENCE, prepared))
-                ]
-                flops = float(op(shape, dtype).flop_count) if op else 0.0
-                about = {key: prepared[key] for key in ("elements", "bytes_moved")}
-                try:
-                    pairs[shape] = run_race(*sides, **about, flops=flops)
-                except BaseException:
-                    self._end(LAUNCHER)  # others wait for the memory that they hold
-                    self._end(REFERENCE)
-                    raise
-            device = prepared["device"]
-        return Speed(device, beside(reference), pairs)
 
     @contextmanager
-    def _alone_on_gpu(self) -> Iterator[int]:
-        """Nothing else that is graded here runs meanwhile; the time of waiting for that is nobody's.
+    def alone_on_gpu(self) -> Iterator[int]:
+        """Hold the GPU alone; the time of waiting for it counts for no process.
 
         Yields how many processes wait for their own timing.
         """
         asked_s = time.monotonic()
-        with self._turns.alone() as waiting:
+        with self._gpu_lock.exclusive() as waiting:
             waited_s = time.monotonic() - asked_s
             if self._deadline_s is not None:  # else nothing runs yet
                 self._deadline_s += waited_s
@@ -233,107 +208,67 @@ class Session:
                 process.allow(waited_s)
             yield waiting
 
-    def _kernel_request(
-        self,
-        name: str,
-        launch: Callable[..., object],
-        constants: Mapping[str, int],
-        inputs: Sequence[Any],
-        arrays: list[Tensor],
-    ) -> dict[str, Any]:
-        source = self.program.kernel(name)
-        about = {"kernel": source.text, "name": source.name, "launch": launch.__name__, "device": self.device}
-        return {**about, "constants": dict(constants), "inputs": encode(tuple(inputs), arrays)}
-
-    def _ask_kernel_process(
-        self, role: str, request: dict[str, Any], arrays: Sequence[Tensor]
-    ) -> tuple[dict[str, Any], list[Tensor]]:
+    def ask_kernel_process(
+        self, role: str, request: Message, kind: type[_M], *, arrays: Sequence[Tensor] = (), limit_s: float = math.inf
+    ) -> tuple[_M, list[Tensor]]:
+        """Send a request to the launcher or the reference, which is started if it does not run."""
         if role not in self._processes:
-            self._start(role, {"setup": self.program.setup})
-        return self._ask(role, request, arrays)
+            self._start(role, RunSetup(self.cells.setup))
+        return self._ask(role, request, kind, arrays=arrays, limit_s=limit_s)
 
     def _call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], guarded: bool) -> Any:
         arrays: list[Tensor] = []
-        encoded = {"args": encode(args, arrays), "kwargs": encode(kwargs, arrays)}
-        reply, results = self._ask(STUDENT, {"call": name, "guarded": guarded, **encoded}, arrays)
-        return decode(reply.get("value"), results, strided=False)
+        request = CallFunction(name, encode(args, arrays), encode(kwargs, arrays), guarded)
+        reply, results = self._ask(STUDENT, request, Value, arrays=arrays)
+        return decode(reply.value, results, strided=False)
 
-    def _start(self, role: str, header: dict[str, Any]) -> None:
-        self._end(role)
-        self._processes[role] = self._slot.open(ENTRIES[role])
+    def _start(self, role: str, request: RunCells | RunSetup) -> None:
+        self.end(role)
+        self._processes[role] = self._sandbox.open(ENTRIES[role])
         if self._deadline_s is None:
-            self._deadline_s = time.monotonic() + self._slot.limits.wall_s
-        self._ask(role, header)
+            self._deadline_s = time.monotonic() + self._sandbox.limits.wall_s
+        self._ask(role, request, Done)
 
-    def _end(self, role: str) -> None:
+    def end(self, role: str) -> None:
+        """End one process of the question, if it runs."""
         if process := self._processes.pop(role, None):
             process.close()
 
     def _ask(
-        self, role: str, header: dict[str, Any], arrays: Sequence[Tensor] = (), limit_s: float = math.inf
-    ) -> tuple[dict[str, Any], list[Tensor]]:
-        """Ask a process, within the time of the question and of this request."""
-        assert self._deadline_s is not None
-        if self.device == "cuda":  # on a CPU, the question's own limit on computing is tighter
-            limit_s = min(limit_s, CALL_S)
-        left_s = self._deadline_s - time.monotonic()
+        self,
+        role: str,
+        request: Message,
+        *kinds: type[_M],
+        arrays: Sequence[Tensor] = (),
+        limit_s: float = math.inf,
+    ) -> tuple[_M, list[Tensor]]:
+        """Send a request to a process and return its reply, which must be of one of these kinds."""
         try:
-            message = self._processes[role].request(header, arrays, timeout_s=max(0.0, min(left_s, limit_s)))
+            reply = self._exchange(role, header_of(request), arrays, limit_s)
+            if is_failure(reply.header):
+                _raise(read_header(reply.header, Failure), own_words=role == STUDENT)
+            return read_header(reply.header, *kinds), reply.tensors
         except Tampered as error:
             raise Suspicious(f"The process answered as no honest one does: {error}.") from None
-        except QuestionOver as error:
+
+    def _exchange(self, role: str, header: Header, arrays: Sequence[Tensor], limit_s: float) -> Received:
+        """Send a header to a process and return its answer, within the time of the question and of this request."""
+        assert self._deadline_s is not None
+        if self.device == "cuda":  # on a CPU, the question's own limit on computing is tighter
+            limit_s = min(limit_s, MAX_CALL_S)
+        left_s = self._deadline_s - time.monotonic()
+        try:
+            return self._processes[role].request(header, arrays, timeout_s=max(0.0, min(left_s, limit_s)))
+        except ProcessEnded as error:
             if error.ending.kind == "timed out" and limit_s < left_s:
                 raise StudentFailed(
-                    "timed out", f"Stopped after {CALL_S:g} s of one call, which is all that it has on a GPU."
+                    "timed out", f"Stopped after {MAX_CALL_S:g} s of one call, which is all that it has on a GPU."
                 ) from None
-            raise _ended(error, self._slot) from None
-        if "error" in message.header:
-            _raise(message.header["error"], own_words=role == STUDENT)
-        return message.header, message.tensors
+            raise _ended(error, self._sandbox) from None
 
 
-@dataclass(frozen=True)
-class _RemoteSide:
-    """One side of a race in a process of its own; it has run once already."""
-
-    session: Session
-    role: str
-    call_s: float
-    waiting: int
-    until_s: float
-
-    def prepare(self) -> float:
-        return self.call_s
-
-    def load(self, calls: int) -> None:
-        # Of each question that waits, two processes hold memory of the GPU; of this one, the other side's.
-        idle = {"waiting": 2 * self.waiting + 1} if self.role == LAUNCHER else {}
-        self._ask({"race": "load", "calls": calls, **idle})
-
-    def lap(self, seed: int) -> float:
-        return float(self._ask({"race": "lap", "seed": seed})[0]["call_s"])
-
-    def output(self, call: int, start: int, stop: int) -> Any:
-        reply, results = self._ask({"race": "output", "call": call, "start": start, "stop": stop})
-        return decode(reply.get("value"), results, strided=False)
-
-    def agrees(self, seed: int, call: int, start: int, found: Any) -> bool:
-        arrays: list[Tensor] = []
-        about = {"seed": seed, "call": call, "start": start, "found": encode(found, arrays)}
-        return self._ask({"race": "agrees", **about}, arrays)[0]["agrees"] is True
-
-    def rest(self) -> None:
-        self._ask({"race": "rest"})
-
-    def rates(self) -> Rates:
-        return Rates(**self._ask({"race": "rates"})[0])
-
-    def _ask(self, header: dict[str, Any], arrays: Sequence[Tensor] = ()) -> tuple[dict[str, Any], list[Tensor]]:
-        return self.session._ask(self.role, header, arrays, max(0.0, self.until_s - time.monotonic()))
-
-
-def _ended(error: QuestionOver, slot: Slot) -> StudentFailed:
-    ending, limits = error.ending, slot.limits
+def _ended(error: ProcessEnded, sandbox: Sandbox) -> StudentFailed:
+    ending, limits = error.ending, sandbox.limits
     if ending.kind == "starved":
         return StudentFailed("timed out", "Other work on this machine left it no time, and so in every try.", lost=True)
     if ending.kind == "timed out":
@@ -347,12 +282,9 @@ def _ended(error: QuestionOver, slot: Slot) -> StudentFailed:
     return StudentFailed("crashed", "The process ended before its tests were done.")
 
 
-def _raise(error: object, own_words: bool) -> NoReturn:
-    """The failure that a process tells of itself, as far as it may be believed; `own_words` for the student's."""
-    match error:
-        case {"verdict": str(verdict), "message": str(message), "lines": list(lines), **rest} if not rest:
-            claims = _A_STUDENT_MAY_CLAIM if own_words else _THE_LAUNCHER_MAY_CLAIM
-            known = verdict if verdict in claims else "error"
-            kept = [line[:300] for line in lines[:MAX_LINES] if isinstance(line, str)]
-            raise StudentFailed(known, message, kept, own_words=True)  # a kernel shapes the launcher's messages too
-    raise Suspicious("The process described its failure as no honest one does.")
+def _raise(failure: Failure, own_words: bool) -> NoReturn:
+    """Raise the failure that a process tells of itself, as far as it may be believed; `own_words` for the student's."""
+    claims = _A_STUDENT_MAY_CLAIM if own_words else _THE_LAUNCHER_MAY_CLAIM
+    verdict = failure.verdict if failure.verdict in claims else "error"
+    lines = [line[:300] for line in failure.lines[:MAX_LINES]]
+    raise StudentFailed(verdict, failure.message, lines, own_words=True)  # a kernel shapes the launcher's messages too

@@ -73,7 +73,7 @@ def without_bodies(source: str, module: str, names: Iterable[str]) -> str:
 
 
 class _BodyRemover(ast.NodeTransformer):
-    """Replaces bodies of functions and methods; a function inside a function goes with it."""
+    """Replacement of the bodies of functions and methods; a function inside a function goes with it."""
 
     def __init__(self, module: str, names: tuple[str, ...]) -> None:
         self._scope = module
@@ -94,7 +94,7 @@ class _BodyRemover(ast.NodeTransformer):
 
 
 def _is_in(name: str, whole: str) -> bool:
-    """Whether a dotted name is `whole` or something inside it."""
+    """Return whether a dotted name is `whole` or something inside it."""
     return f"{name}.".startswith(f"{whole}.")
 
 
@@ -104,7 +104,7 @@ def _touches(name: str, module: str) -> bool:
 
 @cache
 def _shown_files() -> tuple[Path, ...]:
-    """Files of the copy: modules that are not for instructors alone, what they import, and data."""
+    """List the files of the copy: modules that are not for instructors alone, what they import, and data."""
     shown = reached_modules([*ENTRIES, *(name for name in modules() if not _is_for_instructors(name))])
     data = [path for path in PACKAGE.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")]
     return (

@@ -54,7 +54,7 @@ class AddedCell:
     left_out: tuple[int, ...] = ()
 
     def without(self, names: Set[str]) -> "AddedCell":
-        """The same cell without the statements that bind one of `names`."""
+        """Return the same cell without the statements that bind one of `names`."""
         kept = [(bind, use) for bind, use in zip(self.binds, self.uses, strict=True) if not bind[1] & names]
         return replace(self, binds=tuple(bind for bind, _ in kept), uses=tuple(use for _, use in kept))
 
@@ -78,7 +78,7 @@ def read_added(source: str) -> AddedCell:
 
 
 def _uses(statement: ast.stmt, lines: Sequence[str]) -> frozenset[str]:
-    """The global names that a statement of the cell with these lines reads."""
+    """Return the global names that a statement of the cell with these lines reads."""
     read = set()
     scoped = False
     for node in ast.walk(statement):
@@ -105,7 +105,7 @@ def _text_of(statement: ast.stmt, lines: Sequence[str]) -> str:
 
 
 def needed_statements(cells: Sequence[AddedCell], names: Iterable[str]) -> list[list[int]]:
-    """For each cell, select the statements that bind `names`, or what such statements use in their turn."""
+    """Select from each cell the statements that bind `names`, or what such statements use in their turn."""
     binding: dict[str, list[tuple[int, int, frozenset[str]]]] = defaultdict(list)
     for number, cell in enumerate(cells):
         for (index, binds), uses in zip(cell.binds, cell.uses, strict=True):

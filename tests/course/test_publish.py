@@ -3,6 +3,8 @@ import html
 import json
 import re
 import shutil
+import subprocess
+import sys
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -147,6 +149,73 @@ def test_tree_holds_notebooks_wheel_and_no_lab_source(published: Path) -> None:
     assert "README.md" in names
     assert len([name for name in names if name.endswith(".whl")]) == 1
     assert not [name for name in names if name.endswith("lab.py") or "/class/" in name]
+
+
+FOR_INSTRUCTORS = ("mlsys.bench.suite", "mlsys.classroom", "mlsys.course", "mlsys.judge", "mlsys.cli.grade")
+
+
+@pytest.fixture(scope="module")
+def unpacked(published: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    (wheel,) = published.rglob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder)
+    return folder
+
+
+def in_the_wheel(folder: Path, code: str) -> subprocess.CompletedProcess[str]:
+    """Run code by a Python that imports `mlsys` from the unpacked wheel."""
+    boot = f"import sys; sys.path.insert(0, {str(folder)!r})\n"
+    return subprocess.run(
+        [sys.executable, "-I", "-B", "-c", boot + code], cwd=folder, capture_output=True, text=True, check=False
+    )
+
+
+def test_the_students_wheel_has_no_judge_and_what_it_has_can_be_imported(unpacked: Path) -> None:
+    modules = [path.relative_to(unpacked).with_suffix("") for path in sorted((unpacked / "mlsys").rglob("*.py"))]
+    names = [".".join(path.parts).removesuffix(".__init__") for path in modules]
+    assert {"mlsys.cli.doctor", "mlsys.cli.main", "mlsys.cli.roofline", "mlsys.grading", "mlsys.measure"} < set(names)
+    assert not [name for name in names if name.startswith(FOR_INSTRUCTORS)]
+    code = f"""
+from importlib import import_module
+for name in {names}:
+    file = import_module(name).__file__
+    assert file.startswith({str(unpacked)!r}), file
+print(len({names}))
+"""
+    done = in_the_wheel(unpacked, code)
+    assert (done.stdout.strip(), done.stderr) == (str(len(names)), "")
+    assert len(names) > 80
+
+
+def test_all_that_the_labs_and_the_chapters_import_is_in_the_students_wheel(unpacked: Path, published: Path) -> None:
+    notebooks = [nbformat.read(path, 4) for path in published.rglob("*.ipynb")]
+    lines = {
+        line
+        for notebook in notebooks
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+        for line in cell.source.splitlines()
+        if re.match(r"(from|import) mlsys\b", line)
+    }
+    assert len(lines) >= len(find_labs(REPOSITORY))
+    done = in_the_wheel(unpacked, "\n".join(sorted(lines)))
+    assert done.stderr == ""
+
+
+def test_the_students_doctor_says_that_there_is_no_judge(unpacked: Path) -> None:
+    done = in_the_wheel(unpacked, "from mlsys.cli.main import main; sys.exit(main(['doctor']))")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "student's package (no judge)" in done.stdout
+    assert "sandbox" not in done.stdout
+
+
+@pytest.mark.parametrize("command", ["grade", "release", "export", "publish", "bench"])
+def test_a_command_for_instructors_ends_in_one_sentence_and_status_2(unpacked: Path, command: str) -> None:
+    done = in_the_wheel(unpacked, f"from mlsys.cli.main import main; sys.exit(main([{command!r}, 'tiling']))")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert re.fullmatch(f"mlsys: this is the student's package, .* `mlsys {command}` .*\n", done.stderr)
 
 
 @pytest.fixture

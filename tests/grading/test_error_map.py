@@ -7,7 +7,7 @@ import torch
 
 from mlsys.errors import InvalidValue
 from mlsys.grading.checks.assertions import assert_close, hidden_values
-from mlsys.grading.error_map import MOST_HIDDEN, ErrorPicture
+from mlsys.grading.error_map import MAX_HIDDEN_BLOCKS, ErrorMap
 from mlsys.grading.verdicts import Verdict, WrongAnswer
 
 
@@ -31,7 +31,7 @@ def painted(picture):
 
 def test_a_small_matrix_shows_every_wrong_element():
     wrong = torch.rand(37, 21, generator=torch.Generator().manual_seed(1)) < 0.3
-    picture = ErrorPicture.of(wrong, (16, 16), hidden=False)
+    picture = ErrorMap.of(wrong, (16, 16), hidden=False)
     assert painted(picture) == {"wrong": {tuple(place) for place in torch.nonzero(wrong).tolist()}}
 
 
@@ -39,7 +39,7 @@ def test_a_small_matrix_shows_every_wrong_element():
 def test_a_block_is_some_or_all_wrong_as_its_elements_are(shape):
     wrong = torch.rand(shape, generator=torch.Generator().manual_seed(2)) < 0.5
     wrong[: shape[0] // 2] = True
-    picture = ErrorPicture.of(wrong, None, hidden=False)
+    picture = ErrorMap.of(wrong, None, hidden=False)
     down, across = picture.block
     assert max(len(picture.rows), len(picture.rows[0])) <= 48
     for y, row in enumerate(picture.rows):
@@ -50,26 +50,26 @@ def test_a_block_is_some_or_all_wrong_as_its_elements_are(shape):
 
 
 def test_the_last_column_of_tiles_is_named_in_words():
-    picture = ErrorPicture.of(wrong_at((37, 53), (slice(None), slice(48, None))), (16, 16), hidden=False)
+    picture = ErrorMap.of(wrong_at((37, 53), (slice(None), slice(48, None))), (16, 16), hidden=False)
     assert picture.in_words() == (
         "In a result of 37 x 53 in tiles of 16 x 16, the errors lie in tile rows 0 to 2 and tile column 3."
     )
 
 
 def test_words_without_tiles_give_rows_and_columns():
-    picture = ErrorPicture.of(wrong_at((5, 5), (0, 1), (4, 3)), None, hidden=False)
+    picture = ErrorMap.of(wrong_at((5, 5), (0, 1), (4, 3)), None, hidden=False)
     assert picture.in_words() == "In a result of 5 x 5, the errors lie in rows 0 and 4 and columns 1 and 3."
 
 
 def test_a_vector_is_one_row():
-    picture = ErrorPicture.of(wrong_at((100,), slice(64, None)), (16, 16), hidden=False)
+    picture = ErrorMap.of(wrong_at((100,), slice(64, None)), (16, 16), hidden=False)
     assert (picture.shape, picture.tile, len(picture.rows)) == ((1, 100), None, 1)
     assert "columns 64 to 99" in picture.in_words()
 
 
 @pytest.mark.parametrize("shape", [(2, 2, 2), (), (0, 4)])
 def test_other_shapes_have_no_picture(shape):
-    assert ErrorPicture.of(torch.ones(shape, dtype=torch.bool), None, hidden=False) is None
+    assert ErrorMap.of(torch.ones(shape, dtype=torch.bool), None, hidden=False) is None
 
 
 @pytest.mark.parametrize(
@@ -77,8 +77,8 @@ def test_other_shapes_have_no_picture(shape):
 )
 def test_a_hidden_test_tells_few_bits(shape, tile):
     wrong = torch.rand(shape, generator=torch.Generator().manual_seed(3)) < 0.5
-    picture = ErrorPicture.of(wrong, tile, hidden=True)
-    assert sum(map(len, picture.rows)) <= MOST_HIDDEN**2
+    picture = ErrorMap.of(wrong, tile, hidden=True)
+    assert sum(map(len, picture.rows)) <= MAX_HIDDEN_BLOCKS**2
     assert tile is None or all(size % step == 0 for size, step in zip(picture.block, tile, strict=True))
 
 
@@ -96,8 +96,8 @@ def test_values_do_not_matter():
 
 
 def test_it_comes_back_from_a_record_unchanged():
-    picture = ErrorPicture.of(wrong_at((37, 53), (36, 52)), (16, 16), hidden=False)
-    assert ErrorPicture.read(picture.plain()) == picture
+    picture = ErrorMap.of(wrong_at((37, 53), (36, 52)), (16, 16), hidden=False)
+    assert ErrorMap.read(picture.plain()) == picture
 
 
 @pytest.mark.parametrize(
@@ -116,13 +116,13 @@ def test_it_comes_back_from_a_record_unchanged():
     ],
 )
 def test_what_is_no_picture_is_refused(change):
-    content = ErrorPicture.of(wrong_at((9, 9), (1, 1)), (4, 4), hidden=False).plain()
+    content = ErrorMap.of(wrong_at((9, 9), (1, 1)), (4, 4), hidden=False).plain()
     with pytest.raises(InvalidValue):
-        ErrorPicture.read(content | change)
+        ErrorMap.read(content | change)
 
 
 def test_the_picture_is_plain_shapes_with_words():
-    picture = ErrorPicture.of(wrong_at((37, 53), (36, 52)), (16, 16), hidden=False)
+    picture = ErrorMap.of(wrong_at((37, 53), (36, 52)), (16, 16), hidden=False)
     root = ElementTree.fromstring(picture.svg())
     assert {element.tag for element in root.iter()} == {"svg", "rect", "path"}
     assert (root.get("role"), root.get("aria-label")) == ("img", picture.in_words())

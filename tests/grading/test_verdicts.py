@@ -1,7 +1,7 @@
 import pytest
 
 from mlsys.errors import InvalidValue, UnknownName
-from mlsys.grading.verdicts import TAUGHT, GradingError, NeedsGpu, OutOfBounds, Verdict, WrongAnswer
+from mlsys.grading.verdicts import VERDICTS, GradingError, NeedsGpu, OutOfBounds, Verdict, WrongAnswer
 
 
 class OutOfMemoryError(RuntimeError):
@@ -59,4 +59,4 @@ def test_every_exception_of_grading_names_a_taught_verdict():
     def below(kind):
         return {kind}.union(*(below(child) for child in kind.__subclasses__()))
 
-    assert {kind.verdict for kind in below(GradingError)} <= set(TAUGHT)
+    assert {kind.verdict for kind in below(GradingError)} <= set(VERDICTS)

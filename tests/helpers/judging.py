@@ -1,11 +1,12 @@
-"""A slot that judges, and programs of a few cells to judge in it."""
+"""A sandbox that judges, and programs of a few cells to judge in it."""
 
 import pytest
 
 from mlsys.judge.run_tests import judge
-from mlsys.judge.sandbox.host.sandbox import Slot
+from mlsys.judge.sandbox.host.sandbox import Sandbox
 from mlsys.judge.sandbox.protocol.limits import Limits
-from mlsys.judge.session import Program, Session
+from mlsys.judge.session import QuestionCells, Session
+from mlsys.judge.shared.messages import Cell
 from mlsys.judge.site import site
 
 SETUP = "import torch, triton, triton.language as tl\nfrom mlsys import grading\nSIZE = 4"
@@ -28,18 +29,18 @@ def copy(x):
 
 
 @pytest.fixture(scope="session")
-def judging_slot():
-    with Slot(site(), Limits(cpu_s=2, wall_s=6), index=7) as slot:
-        yield slot
+def judging_sandbox():
+    with Sandbox(site(), Limits(cpu_s=2, wall_s=6), index=7) as sandbox:
+        yield sandbox
 
 
 @pytest.fixture
-def session(judging_slot):
+def session(judging_sandbox):
     """Open a session with the cells of an answer; closed afterwards."""
     opened = []
 
     def open_session(answer, setup=SETUP + LAUNCH):
-        opened.append(Session(judging_slot, program(answer, setup), "cpu"))
+        opened.append(Session(judging_sandbox, question_cells(answer, setup), "cpu"))
         return opened[-1]
 
     yield open_session
@@ -48,19 +49,19 @@ def session(judging_slot):
 
 
 @pytest.fixture
-def verdict(judging_slot):
+def verdict(judging_sandbox):
     """Judge an answer by tests."""
 
     def find(answer, tests, setup=SETUP + LAUNCH):
-        return judge(judging_slot, program(answer, setup), tests, "tests of q", device="cpu", seed=3)
+        return judge(judging_sandbox, question_cells(answer, setup), tests, "tests of q", device="cpu", seed=3)
 
     return find
 
 
-def program(answer, setup):
+def question_cells(answer, setup):
     """A setup cell and one answer."""
     cells = [
-        {"kind": "setup", "label": "setup s", "source": setup},
-        {"kind": "answer", "label": "your answer q", "source": answer},
+        Cell("setup", "setup s", setup),
+        Cell("answer", "your answer q", answer),
     ]
-    return Program(cells[:1], cells)
+    return QuestionCells(cells[:1], cells)

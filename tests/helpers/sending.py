@@ -22,10 +22,10 @@ def fail(question, source):
     return question.request({"source": source}, timeout_s=10).header["error"]
 
 
-def work_honestly(slot):
+def work_honestly(sandbox):
     """A Triton kernel's worth of honest work in a new question."""
     x = np.arange(12, dtype=np.float32).reshape(3, 4)
-    with slot.open(STUDENT) as question:
+    with sandbox.open(STUDENT) as question:
         reply = question.request({"source": "results = [tensors[0] @ tensors[0].T]"}, [x])
         np.testing.assert_array_equal(reply.tensors[0], np.einsum("ik,jk->ij", x, x))
         assert sorted(run(question, "result = os.listdir('/proc')"))[:2] == ["1", "2"]

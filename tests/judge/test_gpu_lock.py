@@ -12,17 +12,17 @@ import pytest
 ONE = """
 import sys
 from pathlib import Path
-from mlsys.judge.gpu_lock import GpuTurns
+from mlsys.judge.gpu_lock import GpuLock
 
-turns = GpuTurns(Path(sys.argv[1]))
-with turns.beside_others():
+gpu_lock = GpuLock(Path(sys.argv[1]))
+with gpu_lock.shared():
     print("beside", flush=True)
     for line in sys.stdin:
         if line == "alone\\n":
-            with turns.alone() as waiting:
+            with gpu_lock.exclusive() as waiting:
                 print("alone", waiting, flush=True)
                 while sys.stdin.readline() == "timing\\n":
-                    with turns.alone() as waiting:
+                    with gpu_lock.exclusive() as waiting:
                         print("alone", waiting, flush=True)
             print("beside", flush=True)
         else:
@@ -57,7 +57,7 @@ def grader(tmp_path):
     running = []
 
     def start():
-        running.append(Grader(tmp_path / "turns"))
+        running.append(Grader(tmp_path / "lock"))
         return running[-1]
 
     yield start
@@ -118,7 +118,7 @@ def test_timings_that_wait_come_before_who_would_go_on_and_know_of_all_of_them(g
     assert {one.says() for one in graders} == {"beside"}
     for one in graders:
         one.tell("alone")
-        wait_until_locked(tmp_path / "turns" / f"waits-{one.process.pid}")
+        wait_until_locked(tmp_path / "lock" / f"waits-{one.process.pid}")
     newcomer = grader()
     order = []
     with ThreadPoolExecutor(4) as pool:

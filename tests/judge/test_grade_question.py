@@ -1,5 +1,7 @@
 import dataclasses
+import os
 import time
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -9,12 +11,17 @@ from mlsys.errors import UserError
 from mlsys.grading.verdicts import Verdict
 from mlsys.judge.grade_question import (
     LIMITS,
+    Grader,
     StudentCell,
     Submission,
+    _grader,
     check_device,
     device_and_versions,
     grade_question,
+    use_grader,
 )
+from mlsys.judge.sandbox.host.sandbox import Sandbox
+from mlsys.judge.sandbox.inside.usage import descendants
 
 NBGRADER = {"schema_version": 3, "task": False}
 FAST = dataclasses.replace(LIMITS, cpu_s=2, wall_s=4)
@@ -249,3 +256,30 @@ def test_parent_cannot_be_killed_from_inside() -> None:
     grade("def answer(): os.kill(os.getppid(), 9)")
     grade("def answer(): os.kill(-1, 9)")
     assert grade("def answer(): pass").name == "passed"
+
+
+def test_a_grader_keeps_a_sandbox_for_like_questions_and_shares_it_with_no_other_grader() -> None:
+    one, other = Grader(8), Grader(9)
+    kept = one.sandbox(False, FAST, (), ())
+    assert one.sandbox(False, FAST, (), ()) is kept
+    assert other.sandbox(False, FAST, (), ()) is not kept
+    assert kept.starts == 1
+    if os.geteuid() == 0:
+        assert user_inside(kept) + 1 == user_inside(other.sandbox(False, FAST, (), ()))
+
+
+def user_inside(sandbox: Sandbox) -> int:
+    lines = Path(f"/proc/{descendants(sandbox._process.pid)[-1]}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("Uid:"))
+
+
+def test_a_process_grades_with_the_grader_that_it_is_given() -> None:
+    class Asked(Grader):
+        def grade(self, *question: object, **options: object) -> Verdict:
+            return Verdict("needs review", message=str(self.index))
+
+    use_grader(Asked(5))
+    try:
+        assert grade("").message == "5"
+    finally:
+        use_grader(_grader)

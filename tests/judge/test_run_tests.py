@@ -198,7 +198,7 @@ def test_a_reply_that_breaks_the_rules_is_not_quoted(verdict):
 import gc, json
 def f(x):
     channel = next(one for one in gc.get_objects() if type(one).__name__ == "Channel")
-    channel.reply({"value": {"LEAK": f"LEAK\\x1b {x}"}})
+    channel.reply({"type": "value", "value": {"LEAK": f"LEAK\\x1b {x}"}})
 """
     found = verdict(lie, HIDDEN.format("f(271828)"))
     assert found.name == "suspicious"
@@ -222,7 +222,8 @@ import gc, json
 def f(x):
     channel = next(one for one in gc.get_objects() if type(one).__name__ == "Channel")
     value = {"tensor": 0, "dtype": "float32", "strides": [64]}
-    message = {"nonce": channel._nonce, "tensors": [["float32", [50000000], 0]], "header": {"value": value}}
+    header = {"type": "value", "value": value}
+    message = {"nonce": channel._nonce, "tensors": [["float32", [50000000], 0]], "header": header}
     channel.connection.send(json.dumps(message).encode())
 """
     import resource
@@ -255,8 +256,8 @@ def test_a_replay_of_tiny_tiles_is_refused_at_once(verdict):
     assert time.process_time() - started < 2
 
 
-def test_a_sandbox_that_fails_is_no_verdict(judging_slot, monkeypatch):
-    from helpers.judging import SETUP, program
+def test_a_sandbox_that_fails_is_no_verdict(judging_sandbox, monkeypatch):
+    from helpers.judging import SETUP, question_cells
 
     from mlsys.judge.run_tests import judge
     from mlsys.judge.sandbox.host import SandboxError
@@ -264,9 +265,9 @@ def test_a_sandbox_that_fails_is_no_verdict(judging_slot, monkeypatch):
     def fail(entry):
         raise SandboxError("no namespaces left")
 
-    monkeypatch.setattr(judging_slot, "open", fail)
+    monkeypatch.setattr(judging_sandbox, "open", fail)
     with pytest.raises(SandboxError):
-        judge(judging_slot, program("", SETUP), "", "tests of q", device="cpu", seed=1)
+        judge(judging_sandbox, question_cells("", SETUP), "", "tests of q", device="cpu", seed=1)
 
 
 def test_a_process_that_was_killed_is_told_from_one_that_crashed(verdict):

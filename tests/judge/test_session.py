@@ -8,6 +8,7 @@ from helpers.judging import COPY, LAUNCH, SETUP
 
 from mlsys.grading.verdicts import NotAKernel, Suspicious
 from mlsys.judge.session import FUNCTION, GuardedCall, StudentFailed, _raise
+from mlsys.judge.shared.messages import Failure
 
 SAY = "import gc\nchannel = next(x for x in gc.get_objects() if type(x).__name__ == 'Channel')\n"
 
@@ -64,14 +65,44 @@ def test_an_exception_brings_its_own_lines(session):
 
 @pytest.mark.parametrize("claimed", ["passed", "slow", "needs gpu", "needs review", "timed out", "nonsense"])
 def test_a_process_cannot_claim_what_keeps_points_or_is_the_judges_to_say(session, claimed):
-    said = {"verdict": claimed, "message": "x", "lines": []}
-    assert failure(session, f"{SAY}def f():\n    channel.reply({{'error': {said!r}}})").verdict == "error"
+    said = {"type": "failure", "verdict": claimed, "message": "x", "lines": []}
+    assert failure(session, f"{SAY}def f():\n    channel.reply({said!r})").verdict == "error"
 
 
-@pytest.mark.parametrize("said", ["x", {"verdict": "error"}, {"verdict": 1, "message": "x", "lines": []}, None, []])
+@pytest.mark.parametrize(
+    "said",
+    [
+        {},
+        {"error": {"verdict": "error", "message": "x", "lines": []}},
+        {"type": "failure"},
+        {"type": "failure", "verdict": "error"},
+        {"type": "failure", "verdict": 1, "message": "x", "lines": []},
+        {"type": "failure", "verdict": "error", "message": "x", "lines": None},
+        {"type": "failure", "verdict": "error", "message": "x", "lines": [], "more": 1},
+    ],
+)
 def test_a_failure_in_other_words_is_suspicious(session, said):
     with pytest.raises(Suspicious):
-        session(f"{SAY}def f():\n    channel.reply({{'error': {said!r}}})").call("f", (), {}, guarded=False)
+        session(f"{SAY}def f():\n    channel.reply({said!r})").call("f", (), {}, guarded=False)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"value": 5},
+        {"type": "value"},
+        {"type": "value", "value": 5, "more": 1},
+        {"type": ["value"], "value": 5},
+        {"type": "VALUE", "value": 5},
+        {"type": "done"},
+        {"type": "function"},
+        {"type": "lap time", "call_s": 0.1},
+        {"type": "comparison", "agrees": True},
+    ],
+)
+def test_a_reply_of_another_kind_or_shape_is_suspicious(session, said):
+    with pytest.raises(Suspicious):
+        session(f"{SAY}def f():\n    channel.reply({said!r})").call("f", (), {}, guarded=False)
 
 
 @pytest.mark.parametrize(
@@ -99,14 +130,14 @@ def test_whatever_a_function_ends_with_is_told_and_not_a_crash(session, body, ve
     assert len(str(error)) <= 2100
 
 
-def test_all_processes_of_a_question_share_one_wall_time(session, judging_slot):
+def test_all_processes_of_a_question_share_one_wall_time(session, judging_sandbox):
     made = session("import time\ndef f():\n    time.sleep(4)")
     started = time.monotonic()
     made.call("f", (), {}, guarded=False)
     with pytest.raises(StudentFailed) as caught:
         list(made.call_without_kernels([GuardedCall("f", (), {}, None)]))
     assert caught.value.verdict == "timed out"
-    assert time.monotonic() - started < judging_slot.limits.wall_s + 20
+    assert time.monotonic() - started < judging_sandbox.limits.wall_s + 20
 
 
 def test_the_launcher_runs_the_kernel_and_none_of_the_students_python(session):
@@ -169,7 +200,7 @@ def test_names_of_the_setup_that_a_student_binds_again_change_for_the_student_al
 @pytest.mark.parametrize(("own_words", "verdict"), [(False, "needs gpu"), (True, "error")])
 def test_only_the_launcher_can_say_that_a_gpu_is_missing_or_in_use(own_words, verdict):
     with pytest.raises(StudentFailed) as caught:
-        _raise({"verdict": "needs gpu", "message": "in use", "lines": []}, own_words=own_words)
+        _raise(Failure("needs gpu", "in use", []), own_words=own_words)
     assert caught.value.verdict == verdict
 
 

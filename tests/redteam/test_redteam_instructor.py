@@ -23,7 +23,7 @@ from mlsys.course.release import release
 from mlsys.course.sample_class import build
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError
-from mlsys.grading.error_map import ErrorPicture
+from mlsys.grading.error_map import ErrorMap
 
 QUIET = Console(quiet=True)
 pytestmark = pytest.mark.timeout(3600)  # a class is graded before the first test
@@ -185,7 +185,7 @@ def test_the_picture_of_errors_is_ours_and_is_there(graded):  # type: ignore[no-
     _, tree, batch, _ = graded
     [wrong] = [question for question in batch.records["wrong"].questions if question.question == "b"]
     page = tree.feedback("adding", "wrong").read_text()
-    assert ErrorPicture.read(wrong.picture).svg() in page
+    assert ErrorMap.read(wrong.picture).svg() in page
     assert "columns 72 to 127" in page
 
 

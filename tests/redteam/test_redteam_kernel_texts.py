@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from helpers.kernel_texts import all_cells
 
-MOST_S = 2.0
+MAX_READING_S = 2.0
 """Seconds of computing that one kernel's text may take, its launch included; it takes about 0.01."""
 
 REACHED = frozenset("tl triton abs bool float int len max min print range".split())
@@ -58,4 +58,4 @@ def test_what_is_accepted_reaches_the_language_and_nothing_else(tried: list[Trie
 
 
 def test_none_takes_long_to_read(tried: list[Tried]) -> None:
-    assert [(one.name, one.seconds) for one in tried if one.seconds > MOST_S] == []
+    assert [(one.name, one.seconds) for one in tried if one.seconds > MAX_READING_S] == []

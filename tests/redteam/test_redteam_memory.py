@@ -4,9 +4,10 @@ import pytest
 
 from mlsys.grading.verdicts import Verdict
 from mlsys.judge.run_tests import judge
-from mlsys.judge.sandbox.host.sandbox import Slot
+from mlsys.judge.sandbox.host.sandbox import Sandbox
 from mlsys.judge.sandbox.protocol.limits import MIB, Limits
-from mlsys.judge.session import Program
+from mlsys.judge.session import QuestionCells
+from mlsys.judge.shared.messages import Cell
 from mlsys.judge.site import site
 
 LIMIT_BYTES = 640 * MIB
@@ -95,30 +96,30 @@ def hold(much):
 
 
 @pytest.fixture(scope="module")
-def slot():  # type: ignore[no-untyped-def]
-    with Slot(site(), Limits(cpu_s=4, wall_s=20, memory_bytes=LIMIT_BYTES), index=6) as slot:
-        yield slot
+def sandbox():  # type: ignore[no-untyped-def]
+    with Sandbox(site(), Limits(cpu_s=4, wall_s=20, memory_bytes=LIMIT_BYTES), index=6) as sandbox:
+        yield sandbox
 
 
-def judged(slot: Slot, answer: str, tests: str = TESTS) -> Verdict:
+def judged(sandbox: Sandbox, answer: str, tests: str = TESTS) -> Verdict:
     cells = [
-        {"kind": "setup", "label": "setup s", "source": SETUP},
-        {"kind": "answer", "label": "your answer q", "source": answer},
+        Cell("setup", "setup s", SETUP),
+        Cell("answer", "your answer q", answer),
     ]
-    return judge(slot, Program(cells[:1], cells), tests, "tests of q", device="cpu", seed=3)
+    return judge(sandbox, QuestionCells(cells[:1], cells), tests, "tests of q", device="cpu", seed=3)
 
 
 @pytest.mark.parametrize("way", [PLAINLY, WITHOUT_A_FIRST_THREAD, HANDED_ON], ids=["plainly", "no leader", "handed on"])
-def test_memory_counts_whoever_holds_it(slot: Slot, way: str) -> None:
-    assert judged(slot, way + FORKS).name == "out of memory"
+def test_memory_counts_whoever_holds_it(sandbox: Sandbox, way: str) -> None:
+    assert judged(sandbox, way + FORKS).name == "out of memory"
 
 
 @pytest.mark.parametrize("way", [PLAINLY, WITHOUT_A_FIRST_THREAD, HANDED_ON], ids=["plainly", "no leader", "handed on"])
-def test_the_same_processes_with_little_memory_do_no_harm(slot: Slot, way: str) -> None:
-    found = judged(slot, way + FORKS, TESTS.replace("True", "False"))
+def test_the_same_processes_with_little_memory_do_no_harm(sandbox: Sandbox, way: str) -> None:
+    found = judged(sandbox, way + FORKS, TESTS.replace("True", "False"))
     assert (found.name, found.message) == ("passed", "")
 
 
-def test_no_page_is_kept_in_a_pipe(slot: Slot) -> None:
-    assert judged(slot, IN_PIPES + ON_ITS_OWN).name != "passed"
-    assert judged(slot, IN_PIPES + ON_ITS_OWN, TESTS.replace("True", "False")).name == "passed"
+def test_no_page_is_kept_in_a_pipe(sandbox: Sandbox) -> None:
+    assert judged(sandbox, IN_PIPES + ON_ITS_OWN).name != "passed"
+    assert judged(sandbox, IN_PIPES + ON_ITS_OWN, TESTS.replace("True", "False")).name == "passed"

@@ -24,7 +24,7 @@ from mlsys.classroom.processes.workers import worker
 from mlsys.course.lab import Lab
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError
-from mlsys.judge.grade_question import COMPILING, LIMITS, device_and_versions
+from mlsys.judge.grade_question import GPU_TIME_FACTOR, LIMITS, device_and_versions
 
 _SLACK = 2
 """Judging a submission may take this many times as long as its questions may run: the tests take time too."""
@@ -73,7 +73,7 @@ def time_limit_s(lab: Lab, device: str, cpu_limit_s: int) -> int:
         device: "cpu" or "gpu", on the machine that judges.
         cpu_limit_s: seconds of computing that one question may use.
     """
-    factor = cpu_limit_s / LIMITS.cpu_s * (COMPILING if device == "gpu" else 1)
+    factor = cpu_limit_s / LIMITS.cpu_s * (GPU_TIME_FACTOR if device == "gpu" else 1)
     return math.ceil(_SLACK * len(lab.questions) * factor * LIMITS.wall_s)
 
 

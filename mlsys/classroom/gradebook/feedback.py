@@ -21,7 +21,7 @@ from mlsys.classroom.intake.normalise import ADDED, grade_id, is_answer
 from mlsys.classroom.processes.limited import limited
 from mlsys.classroom.store.record import QuestionRecord, Record
 from mlsys.course.starter import without_hidden_tests
-from mlsys.grading.error_map import ErrorPicture
+from mlsys.grading.error_map import ErrorMap
 
 _log = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ class QuestionResult:
     """One question on the page: how it came out, and HTML of the answers, the visible tests and a person's comment."""
 
     record: QuestionRecord
-    picture: ErrorPicture | None = None
+    picture: ErrorMap | None = None
     answers: Sequence[str] = ()
     tests: str = ""
     comment: str = ""
@@ -158,7 +158,7 @@ def _result(
     prose, code = (markup.plain, markup.plain) if plain else (markup.prose, markup.code)
     return QuestionResult(
         record=record,
-        picture=ErrorPicture.read(record.picture) if record.picture else None,
+        picture=ErrorMap.read(record.picture) if record.picture else None,
         answers=[_shown(cell, plain) for cell in answers],
         tests=code(without_hidden_tests(graded.source)) if graded.cell_type == "code" else "",
         comment="".join(prose(comment) for cell in answers if (comment := comments.get(grade_id(cell)))),

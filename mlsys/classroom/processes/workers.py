@@ -54,13 +54,13 @@ def _begin(index: int, side_by_side: int, environment: dict[str, str]) -> None:
     os.sched_setaffinity(0, share_of_cores(index, side_by_side, os.sched_getaffinity(0)))
     import torch
 
-    from mlsys.judge import grade_question as runner
+    from mlsys.judge.grade_question import Grader, use_grader
 
     os.environ.clear()  # the server's, as it was when that began
     os.environ.update(environment)
     threading.Thread(target=end_with_run, daemon=True).start()
     torch.set_num_threads(1)  # more would spin between the small steps of a check, on cores where others judge
-    runner.slot_index = index
+    use_grader(Grader(index))
 
 
 def end_with_run() -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mlsys.grading.verdicts import TAUGHT, Verdict
+from mlsys.grading.verdicts import VERDICTS, Verdict
 
 REFUSED = "refused"
 """Stands in place of a verdict for every question of a submission that cannot be graded."""
@@ -18,7 +18,7 @@ WAITING = ("needs gpu", "needs review")
 class QuestionRecord:
     """How one question came out; `points` are those of the verdict, before a person's mark.
 
-    `picture` is what `ErrorPicture.read` reads; `lost` says that its process was killed from outside in the last try.
+    `picture` is what `ErrorMap.read` reads; `lost` says that its process was killed from outside in the last try.
     """
 
     question: str
@@ -41,7 +41,7 @@ class QuestionRecord:
     @property
     def taught(self) -> str:
         """What the verdict means and what to do next."""
-        return TAUGHT.get(self.verdict, "")
+        return VERDICTS.get(self.verdict, "")
 
     def marked(self, points: float) -> "QuestionRecord":
         """The same question with the points that a person gave."""

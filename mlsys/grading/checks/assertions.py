@@ -1,4 +1,4 @@
-"""Comparing a result with its reference, and saying what is wrong, where, and what usually causes it."""
+"""Compare a result with its reference, and say what is wrong, where, and what usually causes it."""
 
 import reprlib
 from collections.abc import Iterator
@@ -11,22 +11,22 @@ import numpy as np
 from mlsys.errors import InvalidValue
 from mlsys.grading.checks.diagnosis import likely_cause
 from mlsys.grading.checks.tolerances import Difference, difference, dtype_name, is_close
-from mlsys.grading.error_map import ErrorPicture
+from mlsys.grading.error_map import ErrorMap
 from mlsys.grading.verdicts import WrongAnswer
 
 if TYPE_CHECKING:
     import torch
 
 
-MOST_SHOWN = 24
-"""Characters of a number or a word that a message from a hidden test shows: a float's, and no room for its inputs."""
+MAX_SHOWN_CHARACTERS = 24
+"""Longest number or word that a message from a hidden test shows, in characters: a float's, no room for its inputs."""
 
 _show_expected: ContextVar[bool] = ContextVar("show_expected", default=True)
 
 
 @contextmanager
 def hidden_values() -> Iterator[None]:
-    """Inside, messages say what came out and not what should have: the judge runs hidden tests so."""
+    """Leave expected values out of messages, as in hidden tests."""
     token = _show_expected.set(False)
     try:
         yield
@@ -70,7 +70,7 @@ def assert_close(
         where = not_numbers.nonzero()[0].tolist()
         raise InvalidValue(f"{what}: the right result is itself NaN, first at {where}; choose other inputs")
     found = difference(actual, expected)
-    picture = ErrorPicture.of(found.wrong, tile, hidden=not _show_expected.get())
+    picture = ErrorMap.of(found.wrong, tile, hidden=not _show_expected.get())
     raise WrongAnswer(f"{what}: {_describe(actual, expected, found, tile)}", picture)
 
 
@@ -85,28 +85,28 @@ def assert_equal(actual: object, expected: int | str, *, what: str) -> None:
     if type(actual) is not type(expected):
         raise WrongAnswer(f"{what}: got {shown(actual)}; return a plain {type(expected).__name__}")
     if actual != expected:
-        if not _show_expected.get() and len(str(actual)) > MOST_SHOWN:
-            raise WrongAnswer(f"{what}: got {shown(actual)} of more than {MOST_SHOWN} characters")
+        if not _show_expected.get() and len(str(actual)) > MAX_SHOWN_CHARACTERS:
+            raise WrongAnswer(f"{what}: got {shown(actual)} of more than {MAX_SHOWN_CHARACTERS} characters")
         should = f", should be {_plain(expected)}" if _show_expected.get() else ""
         raise WrongAnswer(f"{what}: got {_plain(actual)}{should}")
 
 
 def shown(value: object) -> str:
-    """A value of the student's code for a message: short, and in a hidden test without room for its inputs.
+    """Describe a value of a student's for a message: short, and in a hidden test without room for its inputs.
 
     >>> shown("2.5"), shown([1] * 1000)
     ("'2.5', a str", '[1, 1, 1, 1, 1, 1, ...], a list')
     """
     kind = type(value).__name__
     number = type(value) in (bool, int, float, type(None))
-    if not _show_expected.get() and (not number or len(str(value)) > MOST_SHOWN):
+    if not _show_expected.get() and (not number or len(str(value)) > MAX_SHOWN_CHARACTERS):
         return f"a {kind}"
     text = _Short().repr(value)
     return f"{text if len(text) <= 80 else text[:77] + '...'}, a {kind}"
 
 
 class _Short(reprlib.Repr):
-    """`repr` without the elements of tensors, which can take minutes to write."""
+    """A `repr` without the elements of tensors, which can take minutes to write."""
 
     def __init__(self) -> None:
         super().__init__()

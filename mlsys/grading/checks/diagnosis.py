@@ -1,4 +1,4 @@
-"""What usually causes an error of the shape that this one has.
+"""Diagnosis: name the usual cause of an error by where the wrong elements lie and how they are wrong.
 
 A shape is where the wrong elements lie and how they are wrong, never what the right ones are, so that a hidden test can
 say it too.
@@ -11,12 +11,12 @@ from mlsys.grading.checks.tolerances import Difference, dtype_name, errors_and_t
 if TYPE_CHECKING:
     import torch
 
-_SMALL_ERROR = 0.2
-"""Root mean square error, relative to that of the result, up to which digits are missing and not indices wrong."""
-_ENOUGH_ROWS = 100
-"""Rows that are looked at for a line: all together may be too large to copy."""
-_ENOUGH_COLUMNS = 4
-"""A line fits any two numbers of a row."""
+_MAX_ROUNDING_RMS = 0.2
+"""Largest root mean square error, relative to the result's, that missing digits explain; above, indices are wrong."""
+_MAX_FITTED_ROWS = 100
+"""Most rows to which a line is fitted: all together may be too large to copy."""
+_MIN_FITTED_COLUMNS = 4
+"""Least columns for fitting a line, which fits any two numbers."""
 
 
 def likely_cause(
@@ -25,7 +25,7 @@ def likely_cause(
     found: Difference,
     tile: tuple[int, int] | None,
 ) -> str:
-    """The first of the usual causes whose trace is there; "" if none is.
+    """Return the first of the usual causes whose trace is there; "" if none is.
 
     Args:
         actual: the result, of the shape and dtype of `expected`.
@@ -66,7 +66,7 @@ def likely_cause(
             "the end of the row count? Give the load an `other=` that changes nothing: 0 in a sum, minus infinity in "
             "a maximum. If a row comes in several blocks: is the sum so far scaled anew when the maximum grows?"
         )
-    if found.relative_rms < _SMALL_ERROR:
+    if found.relative_rms < _MAX_ROUNDING_RMS:
         return (
             "the errors are small and everywhere, as from too few digits: keep running sums in float32 for every "
             'input dtype, give tl.dot input_precision="ieee" (its default, tf32, keeps 10 bits), and subtract what '
@@ -88,20 +88,20 @@ def _missing_masks(missing: "torch.Tensor", tile: tuple[int, int] | None) -> str
 
 
 def _only_in_edge_tiles(wrong: "torch.Tensor", tile: tuple[int, int]) -> bool:
-    """Whether all wrong elements lie in tiles that are cut off by the edge, and some other tile exists."""
+    """Return whether all wrong elements lie in tiles that are cut off by the edge, and some other tile exists."""
     rows, cols = (size - size % step for size, step in zip(wrong.shape, tile, strict=True))
     return rows > 0 and cols > 0 and (rows, cols) != tuple(wrong.shape) and not bool(wrong[:rows, :cols].any())
 
 
 def _is_line_by_row(actual: "torch.Tensor", expected: "torch.Tensor", rows: "torch.Tensor") -> bool:
-    """Whether `actual = factor x expected + offset`, within the tolerance, in the first `_ENOUGH_ROWS` of these rows.
+    """Return whether `actual = factor x expected + offset`, within the tolerance, in the first of these rows.
 
     A result that is too large by a factor has errors that are too large by it, too.
     """
-    some = rows.nonzero().flatten()[:_ENOUGH_ROWS]
+    some = rows.nonzero().flatten()[:_MAX_FITTED_ROWS]
     expected, actual = expected[some], actual[some]
     x, y = expected.double(), actual.double()
-    if x.shape[1] < _ENOUGH_COLUMNS or not bool((x.isfinite() & y.isfinite()).all()):
+    if x.shape[1] < _MIN_FITTED_COLUMNS or not bool((x.isfinite() & y.isfinite()).all()):
         return False
     spread = x - x.mean(dim=1, keepdim=True)
     variance = spread.square().sum(dim=1, keepdim=True)

@@ -1,4 +1,4 @@
-"""Checking a tile schedule that a student returns as integers, by replaying it."""
+"""Check a tile schedule that a student returns as integers, by replaying it."""
 
 from functools import lru_cache
 
@@ -7,10 +7,10 @@ from mlsys.grading.checks.assertions import shown
 from mlsys.grading.verdicts import WrongAnswer
 from mlsys.traffic import best_schedule, tiled_matmul
 
-AT_MOST = 1.1
-"""A schedule may move this many times the bytes of the best one known."""
-MOST_STEPS = 1_000_000
-"""Steps of a replay, which takes about 2 us for each; good schedules of products up to 300 a side take 0.2 million."""
+MAX_TRAFFIC_RATIO = 1.1
+"""Largest ratio of the bytes that a schedule moves to those of the best one known."""
+MAX_STEPS = 1_000_000
+"""Most steps of a replay, at about 2 us each; good schedules of products up to 300 a side take 0.2 million."""
 
 
 @lru_cache(maxsize=1000)  # a class has few answers, and a replay takes longer than the rest of the test
@@ -24,7 +24,7 @@ def _least_bytes(m: int, n: int, k: int, memory_bytes: int, dtype: str) -> int:
 
 
 def assert_schedule(tiles: object, m: int, n: int, k: int, memory_bytes: int, dtype: str = "fp32") -> None:
-    """Raise `WrongAnswer` unless `tiles` fit the memory and move at most `AT_MOST` times the least traffic known.
+    """Raise `WrongAnswer` unless `tiles` fit the memory and move no more than `MAX_TRAFFIC_RATIO` allows.
 
     Args:
         tiles: (tile_m, tile_n, tile_k), what the student's function returned.
@@ -48,17 +48,17 @@ def assert_schedule(tiles: object, m: int, n: int, k: int, memory_bytes: int, dt
         listed = ", ".join(f"{name} {size:,}" for name, size in parts.items())
         raise WrongAnswer(f"{problem}: tiles {tiles} do not fit; they take {needed:,} bytes ({listed})")
     steps = -(-m // tile_m) * -(-n // tile_n) * -(-k // tile_k)
-    if steps > MOST_STEPS:
+    if steps > MAX_STEPS:
         raise WrongAnswer(
-            f"{problem}: tiles {tiles} make {steps:,} steps, and a replay stops at {MOST_STEPS:,}. "
+            f"{problem}: tiles {tiles} make {steps:,} steps, and a replay stops at {MAX_STEPS:,}. "
             "A larger tile of C moves fewer bytes in fewer steps."
         )
     moved = _bytes_moved(m, n, k, (tile_m, tile_n, tile_k), memory_bytes, dtype)
     least = _least_bytes(m, n, k, memory_bytes, dtype)
-    if moved > AT_MOST * least:
+    if moved > MAX_TRAFFIC_RATIO * least:
         passes = f"A is read {-(-n // tile_n)} times and B {-(-m // tile_m)} times"
         share = parts["C"] / memory_bytes
         raise WrongAnswer(
             f"{problem}: tiles {tiles} move {moved:,} bytes, {moved / least:.2f} times the best known; at most "
-            f"{AT_MOST} times is asked for. {passes}, and the tile of C takes {share:.0%} of the memory."
+            f"{MAX_TRAFFIC_RATIO} times is asked for. {passes}, and the tile of C takes {share:.0%} of the memory."
         )

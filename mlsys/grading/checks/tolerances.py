@@ -1,4 +1,4 @@
-"""How far a right result may lie from the reference, stated once for all labs.
+"""Tolerances: how far a right result may lie from the reference, stated once for all labs.
 
 A result is compared with a float64 reference rounded to the result's dtype. An element may be off by
 `relative x max(|expected|, rms of expected)`: the root mean square stands in for elements near zero, whose error comes
@@ -23,12 +23,12 @@ RELATIVE = {"float64": 1e-12, "float32": 1e-5, "float16": 2e-3, "bfloat16": 1.6e
 """Relative tolerance by torch dtype; integers and booleans must agree exactly."""
 
 
-PIECE = 2**16
-"""Elements that are compared at a time."""
+CHUNK_ELEMENTS = 2**16
+"""Elements that are compared at a time; their float64 copies fit a core's cache."""
 
 
 def relative_tolerance(dtype: str) -> float:
-    """The tolerance for a result of `dtype`, such as "float32".
+    """Return the tolerance for a result of `dtype`, such as "float32".
 
     >>> relative_tolerance("float32")
     1e-05
@@ -41,7 +41,7 @@ def relative_tolerance(dtype: str) -> float:
 
 
 def dtype_name(tensor: "torch.Tensor") -> str:
-    """The tensor's dtype as `relative_tolerance` takes it, such as "float32"."""
+    """Return the tensor's dtype as `relative_tolerance` takes it, such as "float32"."""
     return str(tensor.dtype).removeprefix("torch.")
 
 
@@ -61,12 +61,12 @@ class Difference:
 
 
 def is_close(actual: "torch.Tensor", expected: "torch.Tensor") -> bool:
-    """Whether every element is within its tolerance; a NaN is not."""
+    """Return whether every element is within its tolerance; a NaN is not."""
     return all(bool((error <= allowed).all()) for error, allowed in _in_pieces(actual, expected, _rms(expected)))
 
 
 def difference(actual: "torch.Tensor", expected: "torch.Tensor") -> Difference:
-    """Where and how far a result of the same shape and dtype is off."""
+    """Return where and how far a result of the same shape and dtype is off."""
     import torch
 
     wrong: list[torch.Tensor] = []
@@ -83,25 +83,25 @@ def difference(actual: "torch.Tensor", expected: "torch.Tensor") -> Difference:
 
 
 def errors_and_tolerance(actual: "torch.Tensor", expected: "torch.Tensor") -> tuple["torch.Tensor", "torch.Tensor"]:
-    """Per element, in float64: the absolute error and what is allowed. For small tensors."""
+    """Return the absolute error and what is allowed, per element, in float64. For small tensors."""
     return _compared(actual, expected, _rms(expected))
 
 
 def _in_pieces(
     actual: "torch.Tensor", expected: "torch.Tensor", rms: float
 ) -> Iterator[tuple["torch.Tensor", "torch.Tensor"]]:
-    """Errors and tolerances of pieces that fit a core's cache.
+    """Yield the errors and tolerances of chunks that fit a core's cache.
 
     Float64 copies of large tensors would take ten times as long to make as to compare, and more memory than there is.
     """
-    for piece in zip(actual.flatten().split(PIECE), expected.flatten().split(PIECE), strict=True):
+    for piece in zip(actual.flatten().split(CHUNK_ELEMENTS), expected.flatten().split(CHUNK_ELEMENTS), strict=True):
         yield _compared(*piece, rms)
 
 
 def _rms(expected: "torch.Tensor") -> float:
-    """Root mean square of the finite elements."""
+    """Return the root mean square of the finite elements."""
     total, count = 0.0, 0
-    for piece in expected.flatten().split(PIECE):
+    for piece in expected.flatten().split(CHUNK_ELEMENTS):
         finite = piece.double()[piece.isfinite()]
         total, count = total + float(finite.square().sum()), count + finite.numel()
     return math.sqrt(total / count) if count else 0.0

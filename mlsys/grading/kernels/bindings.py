@@ -1,4 +1,4 @@
-"""What the names of a notebook's cells are bound to, as far as a kernel can use it: read from the text, never run."""
+"""Bindings of a notebook's names, as far as a kernel can use them: read from the text, never run."""
 
 import ast
 from collections.abc import Iterable, Iterator
@@ -47,7 +47,7 @@ Binding = Imported | Function | Alias | Assigned | Other | ast.ClassDef
 
 
 def bindings(cells: Iterable[str]) -> dict[str, Binding]:
-    """What the last statement that binds each name binds it to."""
+    """Return what the last statement that binds each name binds it to."""
     bound: dict[str, Binding] = {"triton": Imported("triton"), "tl": Imported("triton.language")}
     for cell in cells:
         try:
@@ -108,7 +108,7 @@ def _assigned(target: ast.expr, value: ast.expr) -> dict[str, Binding]:
 
 
 def _bound_in_branches(statement: ast.If | ast.Try | ast.With) -> dict[str, Binding]:
-    """What a block binds; which of two branches runs is not known here."""
+    """Return what a block binds; which of two branches runs is not known here."""
     found: dict[str, Binding] = {}
     inner = [node for name in ("body", "handlers", "orelse", "finalbody") for node in getattr(statement, name, ())]
     for node in inner:

@@ -1,25 +1,44 @@
-"""Launching a kernel by the lab's own code, so that the kernel is tested and not what the student wrote around it."""
+"""Test a kernel by launching it from the lab's own code, apart from what the student wrote around it."""
 
-import inspect
-import linecache
-import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mlsys.grading.checks.assertions import assert_close
-from mlsys.grading.kernels.guard import guarded
-from mlsys.grading.kernels.source import kernel_source
-from mlsys.grading.remote import Proxy
+from mlsys.grading.kernels.backend import current_backend
+from mlsys.grading.kernels.race import Launch
 from mlsys.grading.verdicts import GradingError, WrongAnswer
 
 if TYPE_CHECKING:
     import torch
 
-Launch = Callable[..., object]
-RACE = (
+Result = TypeVar("Result")
+
+DATA_RACE = (
     "A second launch with the same inputs gave other numbers, so it is a race: programs write the same element, or one "
     "reads what another writes. Give each element one program, or add with tl.atomic_add."
 )
+"""Words for a data race of a kernel's programs."""
+
+
+def guarded(function: Callable[..., Result]) -> Callable[..., Result]:
+    """Return a function that is called with guard bands round its tensor arguments and the tensors it allocates.
+
+    Args:
+        function: takes tensors (any strides) and other values; it may allocate with torch.empty, zeros, ones, full,
+            their `_like` and `new_` forms.
+
+    Returns:
+        A function with the same arguments and result. It raises `OutOfBounds` after a call that wrote into a guard
+        or changed an argument. A judge makes the call where the student's code runs.
+    """
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Result:
+        result: Result = current_backend().call(function, args, kwargs)
+        return result
+
+    return call
 
 
 def check_kernel(
@@ -48,63 +67,18 @@ def check_kernel(
         WrongAnswer: the output is wrong.
         OutOfBounds: something else was written.
     """
-    if not isinstance(kernel, Proxy):
-        check_source(kernel)
-
-    def launched() -> Any:
-        if isinstance(kernel, Proxy):
-            return kernel.session.launch(kernel.__name__, launch, constants, expected, inputs)
-        return launch_guarded(kernel, constants, inputs, tuple(expected.shape), expected.dtype, launch)
-
-    out = launched()
+    backend = current_backend()
+    out = backend.launch(kernel, constants, inputs, expected, launch)
     try:
         assert_close(out, expected, what=what, tile=tile)
     except WrongAnswer as error:
-        if _differs(out, launched):
-            raise WrongAnswer(f"{error}\n  {RACE}", error.picture) from None
+        if _differs(out, lambda: backend.launch(kernel, constants, inputs, expected, launch)):
+            raise WrongAnswer(f"{error}\n  {DATA_RACE}", error.picture) from None
         raise
 
 
-def check_source(kernel: Any) -> None:
-    """Ask of a kernel in a notebook what a judge asks of it: that it is written in Triton's language alone.
-
-    The judge reads the cells of the notebook that is handed in, this function the cells that were run; where there is
-    no notebook, the file that defines the kernel.
-
-    Raises:
-        NotAKernel: it is not; the message is the judge's.
-    """
-    function = _python_function(kernel)
-    if function is not None:
-        kernel_source(_cells_of(function), _name_of(kernel, function))
-
-
-def _name_of(kernel: Any, function: Any) -> str:
-    """The name that the notebook gives to a kernel; `kernel = triton.jit(f)` gives it another than its function's."""
-    names = [name for name, value in function.__globals__.items() if value is kernel]
-    own: str = function.__name__
-    return own if own in names or not names else names[-1]
-
-
-def _python_function(kernel: Any) -> Any:
-    """The Python function inside a kernel, under its decorators."""
-    for _ in range(10):
-        if inspect.isfunction(kernel):
-            return kernel
-        kernel = getattr(kernel, "fn", None)
-    return None
-
-
-def _cells_of(function: Any) -> Sequence[str]:
-    module = sys.modules.get("IPython")
-    shell = module.get_ipython() if module else None
-    if shell is not None:
-        return [str(cell) for cell in shell.user_ns.get("In", ())]
-    return ["".join(linecache.getlines(function.__code__.co_filename))]
-
-
 def _differs(out: object, launched: "Callable[[], object]") -> bool:
-    """Whether a second launch gives other numbers; what is not a number was never written or read from outside."""
+    """Return whether a second launch gives other numbers; NaNs, never written or read outside, do not count."""
     import torch
 
     try:
@@ -114,22 +88,3 @@ def _differs(out: object, launched: "Callable[[], object]") -> bool:
     if not (isinstance(out, torch.Tensor) and isinstance(again, torch.Tensor) and out.shape == again.shape):
         return False
     return not torch.equal(out.nan_to_num(), again.nan_to_num())
-
-
-def launch_guarded(
-    kernel: Any,
-    constants: Mapping[str, int],
-    inputs: "Sequence[torch.Tensor]",
-    shape: tuple[int, ...],
-    dtype: "torch.dtype",
-    launch: Launch,
-) -> "torch.Tensor":
-    """Launch once into a fresh, poisoned output, with guard bands round all tensors."""
-    import torch
-
-    def once(*tensors: torch.Tensor) -> torch.Tensor:
-        out = torch.empty(shape, dtype=dtype, device=tensors[0].device)
-        launch(kernel, constants, out, *tensors)
-        return out
-
-    return guarded(once)(*inputs)

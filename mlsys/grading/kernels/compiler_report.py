@@ -1,4 +1,4 @@
-"""What the compiler says that a kernel needs on a GPU: registers, spills, shared memory. The GPU need not be here.
+"""Compiler reports: the registers, spills and shared memory that a kernel needs on a GPU, which need not be here.
 
 Triton compiles for any NVIDIA GPU on any Linux machine, but not in a process in which its interpreter is switched on.
 So the checked source of the kernel goes to a process of its own, which hands what Triton makes to NVIDIA's assembler
@@ -22,7 +22,7 @@ from mlsys.errors import UserError
 from mlsys.grading.kernels.source import kernel_source
 
 OPTIONS = ("num_warps", "num_stages")
-"""What a launch hands to the compiler, beside the kernel's own constants."""
+"""Options that a launch gives to the compiler, beside the kernel's own constants."""
 
 TYPES = {
     "float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "float64": "fp64",
@@ -33,7 +33,7 @@ TYPES = {
 
 @dataclass(frozen=True)
 class CompilerReport:
-    """What one kernel needs with one configuration on one architecture.
+    """Resources that one kernel needs with one configuration on one architecture.
 
     Attributes:
         capability: compute capability times ten, such as 90 for an H100.
@@ -104,7 +104,7 @@ def compiler_report(
 
 
 class _Recorder:
-    """Stands for a kernel in a launch, and keeps the arguments."""
+    """A stand-in for a kernel in a launch, which keeps the arguments."""
 
     def __init__(self) -> None:
         self.values: tuple[Any, ...] = ()
@@ -118,7 +118,7 @@ class _Recorder:
 
 
 def _sources(kernel: Any, found: dict[str, str]) -> list[str]:
-    """The text of a kernel, of the jit functions that it calls and of the constants that it names."""
+    """Return the text of a kernel, of the jit functions that it calls and of the constants that it names."""
     found[kernel.fn.__name__] = inspect.getsource(kernel.fn)
     for name in kernel.fn.__code__.co_names:
         value = kernel.fn.__globals__.get(name)
@@ -133,7 +133,7 @@ def _sources(kernel: Any, found: dict[str, str]) -> list[str]:
 
 
 def _arguments(names: list[str], values: Sequence[Any], keywords: Mapping[str, Any]) -> dict[str, Any]:
-    """Types and constants as the JIT takes them: ones are constants, and multiples of 16 are known to be such."""
+    """Return types and constants as the JIT takes them: ones are constants, multiples of 16 are known to be such."""
     constants = {name: value for name, value in keywords.items() if name not in OPTIONS}
     signature: dict[str, str] = {}
     divisible = []
@@ -156,7 +156,7 @@ def _arguments(names: list[str], values: Sequence[Any], keywords: Mapping[str, A
 
 
 def _compile(kernel: Any, job: Mapping[str, Any]) -> dict[str, int]:
-    """Registers, spilled bytes and shared memory of one kernel on one architecture."""
+    """Compile one kernel for one architecture and return its registers, spilled bytes and shared memory."""
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
@@ -176,7 +176,7 @@ def _compile(kernel: Any, job: Mapping[str, Any]) -> dict[str, int]:
 
 
 def assemble(ptx: str, *options: str) -> tuple[int, int]:
-    """Registers and spilled bytes per thread, as NVIDIA's assembler reports them for the architecture the PTX names."""
+    """Return registers and spilled bytes per thread, as NVIDIA's assembler reports them for the PTX's architecture."""
     import triton
 
     found = re.search(r"\.target (\w+)", ptx)

@@ -12,15 +12,15 @@ from typing import Any
 from mlsys.grading.kernels.language import NUMBER_TYPES
 
 NO_VALUE = object()
-"""In place of a value where an expression is no constant."""
+"""Marker in place of a value where an expression is no constant."""
 
 _CONSTANTS_OF_MATH = {name: getattr(math, name) for name in ("pi", "e", "tau", "inf", "nan")}
 FUNCTIONS_OF_MATH = frozenset("ceil cos exp exp2 fabs floor log log10 log1p log2 pow sin sqrt".split())
 FUNCTIONS_OF_PYTHON: dict[str, Any] = {"abs": abs, "float": float, "int": int, "max": max, "min": min}
 MAX_BITS = 256
-"""Most bits of an integer constant while it is computed: 2**(10**9) would take the memory of the machine."""
+"""Largest integer constant while it is computed, in bits: 2**(10**9) would take the memory of the machine."""
 MAX_LENGTH = 200
-"""Most parts of a tuple and characters of a text that is a constant."""
+"""Longest constant: a tuple in parts, a text in characters."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def not_finite(text: str) -> Any:
 
 
 def computed(operation: Any, values: Sequence[Any]) -> Any:
-    """The result of an operation on numbers; `NO_VALUE` where there is none."""
+    """Return the result of an operation on numbers; `NO_VALUE` where there is none."""
     if operation is None or not values or not all(type(value) in (bool, int, float) for value in values):
         return NO_VALUE
     if any(type(value) is int and value.bit_length() > MAX_BITS for value in values):
@@ -89,7 +89,7 @@ BINARY: dict[type[ast.operator], Any] = {
 
 
 def expression(value: Any) -> ast.expr:
-    """The expression that a constant is written as."""
+    """Return the expression that a constant is written as."""
     match value:
         case DType(name=name):
             return ast.Attribute(ast.Name("tl", ast.Load()), name, ast.Load())

@@ -1,6 +1,6 @@
 """Guard bands: find writes outside a tensor before they do harm, and show elements that were never written.
 
-Triton checks no address. Inside `guarded`, every tensor that goes in, and every tensor that the function allocates,
+Triton checks no address. In a guarded call, every tensor that goes in, and every tensor that the function allocates,
 is a view in the middle of a larger buffer filled with NaNs of random payload:
 
     | guard band | tensor (gaps between its strided elements are guarded too) | guard band |
@@ -9,18 +9,14 @@ A store outside the tensor changes a guard; a load outside brings a NaN into the
 tensor that no program wrote is still NaN.
 """
 
-from collections.abc import Callable
-from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from mlsys.grading.checks.tolerances import dtype_name
-from mlsys.grading.remote import Proxy
 from mlsys.grading.verdicts import OutOfBounds
 
 if TYPE_CHECKING:
     import torch
-
-Result = TypeVar("Result")
 
 GUARD_BYTES = 256 * 1024
 """Bytes of guard on each side: more than a 128 x 128 tile of float32 at a row stride of up to 500 elements."""
@@ -33,43 +29,57 @@ _FILLED = {"zeros": 0, "zeros_like": 0, "new_zeros": 0, "ones": 1, "ones_like": 
 _ALLOCATING = ("empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "full", "full_like", *_FILLED)
 
 
-def guarded(function: Callable[..., Result]) -> Callable[..., Result]:
-    """The same function, called with guard bands round its tensor arguments and round the tensors it allocates.
+def call_guarded(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Call a function with guard bands round its tensor arguments and the tensors it allocates; return its result.
 
     Args:
         function: takes tensors (any strides) and other values; it may allocate with torch.empty, zeros, ones, full,
             their `_like` and `new_` forms.
+        args: its positional arguments.
+        kwargs: its named arguments.
 
-    Returns:
-        A function with the same arguments and result. It raises `OutOfBounds` after a call that wrote into a guard
-        or changed an argument. A judge's proxy is called with guards where the student's code runs.
+    Raises:
+        OutOfBounds: the call wrote into a guard or changed an argument.
     """
-    if isinstance(function, Proxy):
-        return function.with_guards()
+    import torch
 
-    @wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Result:
-        import torch
+    buffers: list[_Guarded] = []
 
-        buffers: list[_Guarded] = []
+    def protect(what: str, value: Any) -> Any:
+        if not isinstance(value, torch.Tensor):
+            return value
+        buffers.append(_Guarded.around(value, f"{what}, shape {tuple(value.shape)}", is_input=True))
+        return buffers[-1].view
 
-        def protect(what: str, value: Any) -> Any:
-            if not isinstance(value, torch.Tensor):
-                return value
-            buffers.append(_Guarded.around(value, f"{what}, shape {tuple(value.shape)}", is_input=True))
-            return buffers[-1].view
+    args = tuple(protect(f"argument {index}", value) for index, value in enumerate(args))
+    kwargs = {name: protect(f"argument {name}", value) for name, value in kwargs.items()}
+    with _guard_allocations(buffers):
+        result = function(*args, **kwargs)
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    for buffer in buffers:
+        buffer.check()
+    return result
 
-        args = tuple(protect(f"argument {index}", value) for index, value in enumerate(args))
-        kwargs = {name: protect(f"argument {name}", value) for name, value in kwargs.items()}
-        with _guard_allocations(buffers):
-            result = function(*args, **kwargs)
-        if torch.cuda.is_available():
-            torch.cuda.synchronize()
-        for buffer in buffers:
-            buffer.check()
-        return result
 
-    return call
+def launch_guarded(
+    kernel: Any,
+    constants: Mapping[str, int],
+    inputs: "Sequence[torch.Tensor]",
+    shape: tuple[int, ...],
+    dtype: "torch.dtype",
+    launch: Callable[..., object],
+) -> "torch.Tensor":
+    """Launch once into a fresh, poisoned output, with guard bands round all tensors."""
+    import torch
+
+    def once(*tensors: torch.Tensor) -> torch.Tensor:
+        out = torch.empty(shape, dtype=dtype, device=tensors[0].device)
+        launch(kernel, constants, out, *tensors)
+        return out
+
+    out: torch.Tensor = call_guarded(once, tuple(inputs), {})
+    return out
 
 
 class _Guarded:
@@ -133,7 +143,7 @@ class _Guarded:
 
 
 def _poison(count: int, like: "torch.Tensor") -> "torch.Tensor":
-    """`count` elements like `like`: NaNs with random payload, or random integers; each buffer repeats its own block."""
+    """Make `count` elements like `like`: NaNs with random payload, or random integers, in a block that repeats."""
     import torch
 
     size = like.element_size()
@@ -147,14 +157,14 @@ def _poison(count: int, like: "torch.Tensor") -> "torch.Tensor":
 
 
 def _bits(tensor: "torch.Tensor") -> "torch.Tensor":
-    """The tensor's bits as integers, for NaNs do not compare equal."""
+    """Return the tensor's bits as integers, for NaNs do not compare equal."""
     import torch
 
     return tensor.view({1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[tensor.element_size()])
 
 
 def _guard_allocations(buffers: list[_Guarded]) -> Any:
-    """A context in which torch's allocating functions return guarded tensors, collected in `buffers`."""
+    """Make a context in which torch's allocating functions return guarded tensors, collected in `buffers`."""
     from torch.overrides import TorchFunctionMode
 
     class Allocations(TorchFunctionMode):

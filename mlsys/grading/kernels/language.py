@@ -31,7 +31,7 @@ LANGUAGE = NUMBER_TYPES | frozenset(
     static_print static_range store sub sum swizzle2d topk trans umulhi unsqueeze view where xor_sum zeros zeros_like
     """.split()
 )
-"""Names of `triton.language`; inline assembly and libraries are not here, for they reach beyond the language."""
+"""Names of `triton.language`, without inline assembly and libraries, which reach beyond the language."""
 
 MATH = frozenset("abs ceil cos div_rn erf exp exp2 fdiv floor fma log log2 rsqrt sin sqrt sqrt_rn umulhi".split())
 """Names of `triton.language.math`."""
@@ -57,7 +57,7 @@ BUILTINS = frozenset(("abs", "bool", "float", "int", "len", "max", "min", "print
 """Python's own functions that a kernel may call."""
 
 MAX_NODES = 20_000
-"""Most nodes of one function's syntax tree; a long kernel of the course has about 1,500."""
+"""Largest syntax tree of one function, in nodes; a long kernel of the course has about 1,500."""
 
 MAX_CHAIN = 20
 """Most attributes in a row, as in `x.dtype.element_ty`, which has two."""
@@ -161,7 +161,7 @@ class _Check:
             self.refuse(function, "takes type parameters", "leave them out")
 
     def _local_names(self) -> frozenset[str]:
-        """The names that are the function's own, as Python's compiler sees it."""
+        """Return the names that are the function's own, as Python's compiler sees it."""
         try:
             table = symtable.symtable(ast.unparse(self.function), "kernel", "exec")
         except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -226,7 +226,7 @@ def _nodes_of(body: list[ast.stmt]) -> Iterator[ast.AST]:
 
 
 def _is_plain(node: ast.expr) -> bool:
-    """Whether an expression is a number, a text, None, a dtype, infinity or not a number, or a tuple of these."""
+    """Return whether an expression is a number (also infinite or NaN), a text, None, a dtype, or a tuple of these."""
     match node:
         case ast.Constant(value=bool() | int() | float() | str() | None):
             return True
@@ -261,7 +261,7 @@ def _is_hint(node: ast.expr) -> bool:
 
 
 def _written(node: ast.Attribute) -> str:
-    """The last parts of a chain of attributes as text; to write all of a long one takes long."""
+    """Return the last parts of a chain of attributes as text; to write all of a long one takes long."""
     parts = [node.attr]
     base = node.value
     while isinstance(base, ast.Attribute) and len(parts) < MAX_CHAIN:

@@ -1,4 +1,4 @@
-"""Timing a kernel beside a reference so that no call can have its result from anywhere but its own work.
+"""Time a kernel beside a reference, such that no call can have its result from anywhere but its own work.
 
 A kernel sees all the memory of its process on the device, and may write there. So nothing that decides lies there:
 
@@ -16,9 +16,11 @@ import secrets
 import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from mlsys.grading.verdicts import Suspicious, WrongAnswer
+from mlsys.grading.verdicts import NeedsGpu, Suspicious, WrongAnswer
+from mlsys.measure.device import gpu_device, torch_sees_gpu
+from mlsys.measure.gpu_jobs import other_jobs
 from mlsys.measure.timing import Pair
 
 if TYPE_CHECKING:
@@ -37,13 +39,13 @@ MAX_CALLS = 64
 """Most calls of one lap, each with inputs and an output of its own."""
 
 LAP_BYTES = 2**30
-"""Most bytes that the tensors of one lap take, if they leave room for two calls."""
+"""Largest size of the tensors of one lap, in bytes, if it leaves room for two calls."""
 
-PART = 2**21
-"""Most elements of an output that are compared after a lap; of the first lap, all are."""
+MAX_COMPARED_ELEMENTS = 2**21
+"""Most elements of an output that are compared after a lap; after the first lap, all are compared."""
 
-FASTER = 1.4
-"""How many times faster than the library's product and than a copy a kernel may be before its time is suspicious.
+MAX_CREDIBLE_SPEEDUP = 1.4
+"""Largest credible speedup over the library's product and over a copy; a kernel beyond it is suspicious.
 
 A margin, for neither reaches what the device can do: on an H200 a copy moves 4.27 TB/s of the 4.8 of its data sheet.
 """
@@ -51,7 +53,7 @@ A margin, for neither reaches what the device can do: on an H200 a copy moves 4.
 
 @dataclass(frozen=True)
 class Rates:
-    """What the device reaches, measured beside the race: bytes and FLOPs per second, and bytes of its last cache."""
+    """Rates that the device reaches, measured after the race: bytes and FLOPs per second; and bytes of its cache."""
 
     bytes_per_s: float
     flops_per_s: float
@@ -60,11 +62,51 @@ class Rates:
     def least_s(self, calls: int, bytes_moved: int, flops: float) -> float:
         """Return the least credible seconds per call of a lap: what fits the cache may never have left it."""
         moved = max(0, calls * bytes_moved - 2 * self.cache_bytes) / calls
-        return max(moved / (FASTER * self.bytes_per_s), flops / (FASTER * self.flops_per_s))
+        return max(moved / (MAX_CREDIBLE_SPEEDUP * self.bytes_per_s), flops / (MAX_CREDIBLE_SPEEDUP * self.flops_per_s))
+
+
+@dataclass(frozen=True)
+class RaceSetup:
+    """What a race of a kernel and a reference needs, for one shape.
+
+    Attributes:
+        shape: the shape that is run.
+        dtype: name of the format.
+        constants: the kernel's.
+        inputs: makes the input tensors; it is called once.
+        launch: `launch(kernel, constants, out, *inputs)` runs a kernel once and writes into `out`.
+        expected: the result by the vendor's library, `expected(*inputs)`.
+        reference: another kernel and its constants to time against; None for the library.
+        capability: least CUDA compute capability.
+        flops: floating-point operations of one call, where they are known.
+    """
+
+    shape: Shape
+    dtype: str
+    constants: Config
+    inputs: "Callable[[], tuple[torch.Tensor, ...]]"
+    launch: Launch
+    expected: "Callable[..., torch.Tensor]"
+    reference: tuple[Any, Config] | None = None
+    capability: tuple[int, int] = (7, 5)
+    flops: float = 0.0
+
+    @property
+    def label(self) -> str:
+        """The result's name in messages, such as "result for shape (8, 4) with {'TILE': 16}"."""
+        return f"result for shape {self.shape} with {dict(self.constants)}"
+
+
+@dataclass(frozen=True)
+class RaceResult:
+    """The device of a race, and the times of both sides."""
+
+    device: str
+    pair: Pair
 
 
 class Side(Protocol):
-    """One of the two sides of a race: here, or in a process of its own."""
+    """One of the two sides of a race, in this process or in one of its own."""
 
     def prepare(self) -> float:
         """Compile, run once, and return about how many seconds a call takes."""
@@ -86,7 +128,7 @@ class Judging(Side, Protocol):
     """The reference's side, which also knows what is right."""
 
     def agrees(self, seed: int, call: int, start: int, found: "torch.Tensor") -> bool:
-        """Whether `found` is the result, from element `start` on, for the inputs that the seed gives to that call.
+        """Return whether `found` is the result, from element `start` on, for the inputs that `seed` gives to that call.
 
         Raises:
             WrongAnswer: `found` is a whole output, and wrong; the message says where.
@@ -94,6 +136,37 @@ class Judging(Side, Protocol):
 
     def rates(self) -> Rates:
         """Measure what the device reaches."""
+
+
+def check_gpu(capability: tuple[int, int], dtype: str) -> None:
+    """Make sure that a question can be timed here, and let the library do the arithmetic that kernels do.
+
+    Raises:
+        NeedsGpu: there is no GPU of that capability or with that dtype.
+    """
+    if not torch_sees_gpu():
+        raise NeedsGpu("no CUDA GPU here, so nothing was timed; these points wait for one.")
+    import torch
+
+    found = torch.cuda.get_device_capability()
+    if found < capability:
+        raise NeedsGpu(
+            f"{torch.cuda.get_device_name()} has compute capability {found[0]}.{found[1]}; this question needs "
+            f"{capability[0]}.{capability[1]} or more, so it waits for such a device."
+        )
+    if dtype == "bf16" and not gpu_device().has_bf16:
+        raise NeedsGpu(f"{torch.cuda.get_device_name()} has no bf16 arithmetic; this question waits for a GPU with it.")
+    torch.backends.cuda.matmul.allow_tf32 = False
+
+
+def check_unused(waiting: int = 0) -> None:
+    """Make sure that nobody else uses the GPU but `waiting` processes of the same grading, which wait for the lock.
+
+    Raises:
+        NeedsGpu: naming the other job.
+    """
+    if others := other_jobs(waiting):
+        raise NeedsGpu(f"this GPU is in use by {others}, and a timing would measure both; the points wait.")
 
 
 def run_race(candidate: Side, reference: Judging, *, elements: int, bytes_moved: int, flops: float = 0.0) -> Pair:
@@ -116,7 +189,7 @@ def run_race(candidate: Side, reference: Judging, *, elements: int, bytes_moved:
     candidate.load(calls)
     reference.load(calls)
 
-    def checked_lap(part: int = PART) -> float:
+    def checked_lap(part: int = MAX_COMPARED_ELEMENTS) -> float:
         seed = secrets.randbits(62)
         seconds = candidate.lap(seed)
         # Chosen when nothing can be changed any more.

@@ -1,10 +1,10 @@
-"""A student's kernel as text of its own: the function, the functions that it calls, and nothing of the rest.
+"""A student's kernel as text: the function, the functions that it calls, and nothing of the rest.
 
 The launcher never runs a student's Python. It gets the definition of a kernel and of the functions that it calls,
 written anew: constants stand where their names stood, names that were imported are Triton's own again, type hints,
 docstrings and texts that nobody reads are gone. What is left is held against `mlsys.grading.kernels.language`.
 
-Notebooks ask the same (`mlsys.grading.kernels.check.check_source`), so that nobody hears of a refusal for the first
+Notebooks ask the same (`mlsys.grading.kernels.notebook.check_source`), so that nobody hears of a refusal for the first
 time when the lab is graded.
 """
 
@@ -37,10 +37,10 @@ from mlsys.grading.verdicts import NotAKernel
 HEADER = "import triton\nimport triton.language as tl\n"
 
 MAX_TEXT = 60_000
-"""Most characters of a kernel with the functions that it calls; the longest of the course has 6,000."""
+"""Longest kernel with the functions that it calls, in characters; the longest of the course has 6,000."""
 
 MAX_READ = 40_000
-"""Most nodes of syntax trees that are written for one kernel, with all that it calls: 2 s of the judge's time."""
+"""Most syntax nodes that are written for one kernel, with all that it calls: 2 s of the judge's time."""
 
 _DROPPED_OPTIONS = ("debug", "do_not_specialize", "do_not_specialize_on_alignment", "noinline")
 """Options of `triton.jit` that change how a kernel is compiled and not what it computes."""
@@ -73,7 +73,7 @@ def kernel_source(cells: Iterable[str], name: str) -> KernelSource:
 
 @lru_cache(maxsize=100)  # tests launch the same kernel many times
 def _read(cells: tuple[str, ...], name: str) -> KernelSource | str:
-    """The source, or why there is none: to find that out again would take as long."""
+    """Return the source, or why there is none: to find that out again would take as long."""
     try:
         return _Reading(bindings(cells)).source(name)
     except NotAKernel as error:
@@ -140,7 +140,7 @@ class _Reading:
         return None
 
     def method(self, owner: str, name: str) -> str | None:
-        """The same for a function inside a class; it gets a name made of both."""
+        """Add a function inside a class to the texts; it gets a name made of both."""
         _, found = self.resolved(owner)
         if not isinstance(found, ast.ClassDef):
             return None
@@ -195,7 +195,7 @@ class _Reading:
         raise NotAKernel(f"{name} has {said}; a kernel and the functions it calls have @triton.jit and nothing else")
 
     def path(self, node: ast.expr) -> str:
-        """The full name of a module or a member that an expression stands for, or nothing."""
+        """Return the full name of a module or a member that an expression stands for, or nothing."""
         parts: list[str] = []
         while isinstance(node, ast.Attribute) and len(parts) < MAX_CHAIN:
             parts.append(node.attr)
@@ -211,7 +211,7 @@ class _Reading:
         return ".".join([found.path, *reversed(parts)])
 
     def value_of(self, name: str) -> Any:
-        """The value of a constant of the cells, or `NO_VALUE`."""
+        """Return the value of a constant of the cells, or `NO_VALUE`."""
         if name not in self.values:
             self.values[name] = NO_VALUE  # a constant made of itself has none
             _, found = self.resolved(name)
@@ -265,7 +265,7 @@ class _Reading:
 
 
 class _Rewriter(ast.NodeTransformer):
-    """Writes one function anew: without hints and docstrings, with values for constants and Triton's own names."""
+    """Rewriter of one function: without hints and docstrings, with values for constants and Triton's own names."""
 
     def __init__(self, reading: _Reading, node: ast.FunctionDef) -> None:
         self.reading = reading
@@ -352,13 +352,13 @@ class _Rewriter(ast.NodeTransformer):
         return ast.copy_location(ast.Assign([target], value), node)
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
-        """Texts in one line: a line of a text must not read like a line of the program."""
+        """Write texts in one line: a line of a text must not read like a line of the program."""
         if isinstance(node.value, str) and not node.value.isprintable():
             return ast.copy_location(ast.Constant(" ".join(node.value.split())), node)
         return node
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
-        """The same for the parts of an f-string; an empty one is none."""
+        """Write the parts of an f-string in one line; an empty one is none."""
         self.generic_visit(node)
         node.values = [part for part in node.values if not (isinstance(part, ast.Constant) and part.value == "")]
         return node
@@ -372,7 +372,7 @@ class _Rewriter(ast.NodeTransformer):
         return self._named(node, node.id)
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
-        """The same for a name with attributes, read as a whole."""
+        """Put values and Triton's own names where the cells' names with attributes stood."""
         base: ast.expr = node
         depth = 0
         while isinstance(base, ast.Attribute):
@@ -395,7 +395,7 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        """A call with constants alone, such as math.sqrt(2.0), is its value."""
+        """Put its value in place of a call with constants alone, such as math.sqrt(2.0)."""
         func = node.func
         root = func
         while isinstance(root, ast.Attribute):
@@ -428,7 +428,7 @@ class _Rewriter(ast.NodeTransformer):
         return ast.copy_location(ast.Name(function, ast.Load()), node)
 
     def _member(self, node: ast.Name | ast.Attribute) -> ast.expr:
-        """A member of Triton or of math by its usual name."""
+        """Return a member of Triton or of math by its usual name."""
         path = self.reading.path(node)
         value = value_of_member(path)
         if value is not NO_VALUE:
@@ -453,7 +453,7 @@ class _Rewriter(ast.NodeTransformer):
 
 
 def _fresh(name: str, taken: set[str]) -> str:
-    """A name that is not taken, made of another.
+    """Return a name that is not taken, made of another.
 
     >>> _fresh("sum", {"sum", "sum_"})
     'sum__'
@@ -478,7 +478,7 @@ def _is_staticmethod(node: ast.expr) -> bool:
 
 
 def _short(node: ast.AST) -> str:
-    """An expression as text, cut short."""
+    """Return an expression as text, cut short."""
     if sum(1 for _ in ast.walk(node)) > 200:
         return f"a long {type(node).__name__}"
     text = ast.unparse(node)
@@ -486,7 +486,7 @@ def _short(node: ast.AST) -> str:
 
 
 def _text_of(function: ast.FunctionDef) -> str:
-    """The function's text, of which it is sure that what was checked is what is read again from it."""
+    """Return a function's text, once it is sure that what was checked is what is read again from it."""
     text = ast.unparse(function)
     try:
         compile(text, function.name, "exec")

@@ -1,22 +1,18 @@
-"""Speed of a student's kernel, as a ratio to a reference that runs beside it on the same device.
+"""Speed of a student's kernel, as a ratio to a reference that is timed in the same race on the same device.
 
 Points by `t_reference / t_student`, at the favourable end of its interval: all of them from `FULL_AT` on, none up to
 `NONE_AT`, and in proportion between the two.
 """
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mlsys.grading.draws import Draws
-from mlsys.grading.kernels.check import check_source
-from mlsys.grading.kernels.race import Config, Launch, Shape, run_race
-from mlsys.grading.kernels.track import Reference, Track
-from mlsys.grading.remote import Proxy
-from mlsys.grading.verdicts import NeedsGpu, Verdict, WrongAnswer
-from mlsys.measure.device import gpu_device, torch_sees_gpu
-from mlsys.measure.gpu_jobs import other_jobs
+from mlsys.grading.kernels.backend import current_backend
+from mlsys.grading.kernels.race import Config, Launch, RaceSetup, Shape
+from mlsys.grading.verdicts import Verdict, WrongAnswer
 from mlsys.measure.timing import Pair
 
 if TYPE_CHECKING:
@@ -32,7 +28,7 @@ Operation = Callable[[Shape, str], "Op"]
 
 
 def points_fraction(ratio: float) -> float:
-    """The part of the points for a ratio `t_reference / t_student`.
+    """Return the part of the points for a ratio `t_reference / t_student`.
 
     >>> points_fraction(0.9), points_fraction(0.45), points_fraction(0.05)
     (1.0, 0.5, 0.0)
@@ -42,7 +38,7 @@ def points_fraction(ratio: float) -> float:
 
 @dataclass(frozen=True)
 class Speed:
-    """How fast a kernel is beside its reference, shape by shape."""
+    """Speed of a kernel beside its reference, shape by shape."""
 
     device: str
     reference: str
@@ -96,7 +92,7 @@ def speed(
         inputs: `inputs(draws, shape, dtype)` makes the kernel's input tensors.
         launch: `launch(kernel, constants, out, *inputs)` runs it once and writes into `out`.
         expected: the same result by the vendor's library, `expected(*inputs)`; also what is timed without `reference`.
-        dtype: name of the format that is handed to `config` and `inputs`.
+        dtype: name of the format, an argument of `config` and `inputs`.
         reference: another kernel and its config to time against.
         capability: least CUDA compute capability that the question asks for.
         op: `op(shape, dtype)` is the operation; its FLOPs bound the time that is credible.
@@ -108,52 +104,32 @@ def speed(
         WrongAnswer: if a config is not a dict of positive ints, or the kernel's result is wrong.
     """
     constants = {shape: checked_config(config(shape, dtype), f"config({shape}, {dtype!r})") for shape in shapes}
-    if isinstance(kernel, Proxy):
-        found: Speed = kernel.session.race(
-            kernel.__name__, constants, inputs, launch, expected, dtype, reference, capability, op
+    draws, pairs, device = Draws("speed"), {}, ""
+    for shape, chosen in constants.items():
+        setup = RaceSetup(
+            shape,
+            dtype,
+            chosen,
+            inputs=partial(inputs, draws, shape, dtype),
+            launch=launch,
+            expected=expected,
+            reference=None if reference is None else _with_constants(*reference, shape, dtype),
+            capability=capability,
+            flops=float(op(shape, dtype).flop_count) if op else 0.0,
         )
-        return found
-    check_source(kernel)
-    check_gpu(capability, dtype)
-    check_unused()
-    draws = Draws("speed")
-    pairs: dict[Shape, Pair] = {}
-    for shape in shapes:
-        tensors, chosen = inputs(draws, shape, dtype), constants[shape]
-        about: dict[str, Any] = {"expected": expected, "what": race_label(shape, chosen), "dtype": dtype}
-        theirs = Reference(_work_of(reference, launch, shape, dtype), tensors, "cuda", **about)
-        mine = Track(_launched(kernel, chosen, launch), tensors, theirs.like, "cuda")
-        flops = float(op(shape, dtype).flop_count) if op else 0.0
-        size = {"elements": math.prod(mine.like[0]), "bytes_moved": mine.bytes_moved}
-        pairs[shape] = run_race(mine, theirs, **size, flops=flops)
-    return Speed(gpu_device().name, beside(reference), pairs)
+        result = current_backend().race(kernel, setup)
+        device, pairs[shape] = result.device, result.pair
+    return Speed(device, beside(reference), pairs)
 
 
-def race_label(shape: Shape, constants: Config) -> str:
-    """Name a result in messages.
-
-    >>> race_label((8, 4), {"TILE": 16})
-    "result for shape (8, 4) with {'TILE': 16}"
-    """
-    return f"result for shape {shape} with {dict(constants)}"
-
-
-def _work_of(
-    kernel: tuple[Any, Callable[[Shape, str], Config]] | None, launch: Launch, shape: Shape, dtype: str
-) -> Callable[..., object] | None:
-    """What runs a kernel once with its constants for a shape; None for the library."""
-    if kernel is None:
-        return None
-    function, config = kernel
-    return _launched(function, checked_config(config(shape, dtype), "the reference's config"), launch)
-
-
-def _launched(kernel: Any, constants: Config, launch: Launch) -> Callable[..., object]:
-    return lambda out, *inputs: launch(kernel, constants, out, *inputs)
+def _with_constants(
+    kernel: Any, config: Callable[[Shape, str], Config], shape: Shape, dtype: str
+) -> tuple[Any, Config]:
+    return kernel, checked_config(config(shape, dtype), "the reference's config")
 
 
 def beside(reference: object) -> str:
-    """What a kernel was timed beside, in words.
+    """Name what a kernel was timed beside.
 
     >>> beside(None)
     'the library'
@@ -161,39 +137,8 @@ def beside(reference: object) -> str:
     return "the library" if reference is None else "the reference kernel"
 
 
-def check_gpu(capability: tuple[int, int], dtype: str) -> None:
-    """Make sure that a question can be timed here, and let the library do the arithmetic that kernels do.
-
-    Raises:
-        NeedsGpu: there is no GPU of that capability or with that dtype.
-    """
-    if not torch_sees_gpu():
-        raise NeedsGpu("no CUDA GPU here, so nothing was timed; these points wait for one.")
-    import torch
-
-    found = torch.cuda.get_device_capability()
-    if found < capability:
-        raise NeedsGpu(
-            f"{torch.cuda.get_device_name()} has compute capability {found[0]}.{found[1]}; this question needs "
-            f"{capability[0]}.{capability[1]} or more, so it waits for such a device."
-        )
-    if dtype == "bf16" and not gpu_device().has_bf16:
-        raise NeedsGpu(f"{torch.cuda.get_device_name()} has no bf16 arithmetic; this question waits for a GPU with it.")
-    torch.backends.cuda.matmul.allow_tf32 = False
-
-
-def check_unused(waiting: int = 0) -> None:
-    """Make sure that nobody else uses the GPU, but so many processes of the same grading that wait for their turn.
-
-    Raises:
-        NeedsGpu: naming the other job.
-    """
-    if others := other_jobs(waiting):
-        raise NeedsGpu(f"this GPU is in use by {others}, and a timing would measure both; the points wait.")
-
-
 def checked_config(config: object, what: str) -> Config:
-    """`config`, if it is a dict from names to positive ints.
+    """Return `config` if it is a dict from names to positive ints.
 
     Raises:
         WrongAnswer: with what is wrong.

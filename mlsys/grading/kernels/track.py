@@ -6,18 +6,18 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mlsys.grading.checks.assertions import assert_close
 from mlsys.grading.checks.tolerances import is_close
-from mlsys.grading.kernels.race import Rates, Shape
+from mlsys.grading.kernels.race import Config, Launch, Rates, Shape
 from mlsys.grading.verdicts import OutOfBounds
 
 if TYPE_CHECKING:
     import torch
 
 GAP_BYTES = 64 * 1024
-"""Bytes between two tensors; a stray store lands there."""
+"""Gap between two tensors, in bytes; a stray store lands there."""
 
 _ALIGNMENT = 512  # bytes: as torch's own tensors on a GPU; a kernel's tensor descriptors need 128
 _PAGE = 2**21  # bytes in which torch takes memory from a GPU: a whole number of them leaves no rest behind the buffer
@@ -51,6 +51,11 @@ class Track:
         self._inputs: list[tuple[torch.Tensor, ...]] = []
         self._outputs: list[torch.Tensor] = []
         self._buffer = torch.empty(0, dtype=torch.uint8, device=device)
+
+    @property
+    def elements(self) -> int:
+        """Elements of the output of one call."""
+        return math.prod(self.like[0])
 
     @property
     def bytes_moved(self) -> int:
@@ -281,10 +286,15 @@ class Reference(Track):
         return False
 
     def rates(self) -> Rates:
-        """See `Judging`; a CPU's are not known, and no time of it is suspicious."""
+        """See `Judging`; rates of a CPU are not known, and no time on it is suspicious."""
         if self._device != "cuda":
             return Rates(math.inf, math.inf, 0)
         return measured_rates(self._dtype)
+
+
+def launching(launch: Launch, kernel: Any, constants: Config | None) -> Callable[..., object]:
+    """Return the work of a track, `work(out, *inputs)`: one launch of a kernel."""
+    return lambda out, *inputs: launch(kernel, constants, out, *inputs)
 
 
 @cache
@@ -309,7 +319,7 @@ def _cache_bytes() -> int:
 
 
 def _generator(seed: int, part: object, device: str) -> "torch.Generator":
-    """A stream of random numbers for one part of a lap; the same in every process on the same device."""
+    """Return a stream of random numbers for one part of a lap; the same in every process on the same device."""
     import torch
 
     own = int.from_bytes(hashlib.sha256(f"{seed}/{part}".encode()).digest()[:8], "big") >> 1
@@ -317,7 +327,7 @@ def _generator(seed: int, part: object, device: str) -> "torch.Generator":
 
 
 def _in_another_order(tensor: "torch.Tensor", generator: "torch.Generator") -> "torch.Tensor":
-    """A tensor of the same values in another order; short runs stay together, which takes a fraction of the time."""
+    """Return the same values in another order; short runs stay together, which takes a fraction of the time."""
     import torch
 
     flat = tensor.reshape(-1)
@@ -329,14 +339,14 @@ def _in_another_order(tensor: "torch.Tensor", generator: "torch.Generator") -> "
 
 
 def _extent(shape: Shape, stride: Sequence[int]) -> int:
-    """Elements from the first to the last of a strided tensor."""
+    """Return the count of elements from the first to the last of a strided tensor."""
     if 0 in shape:
         return 0
     return 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))
 
 
 def _contiguous(shape: Shape) -> tuple[int, ...]:
-    """Strides of a contiguous tensor.
+    """Return the strides of a contiguous tensor.
 
     >>> _contiguous((2, 3, 4))
     (12, 4, 1)

@@ -1,4 +1,4 @@
-"""Triton's interpreter with addresses that are checked: a kernel reaches the tensors of its launch and nothing else.
+"""Address checks for Triton's interpreter: a kernel reaches the tensors of its launch and nothing else.
 
 The interpreter reads and writes whatever address a kernel computes, in the process that runs it. A GPU has that
 process's device memory only; on a CPU it is the whole process, its Python included.
@@ -22,7 +22,7 @@ _ACCESSES: dict[str, tuple[int, int | None, int]] = {
     "atomic_rmw": (1, 3, 2),
     "atomic_cas": (0, None, 1),
 }
-"""For each access of the interpreter: which argument holds the addresses, which the mask, and which tells the dtype."""
+"""Argument numbers of each memory access of the interpreter: the addresses, the mask, and what tells the dtype."""
 
 
 class Confined:
@@ -47,7 +47,7 @@ class Confined:
 
 
 def confined(kernel: Any) -> Any:
-    """The same kernel, confined where the interpreter runs it."""
+    """Return a kernel that is confined where the interpreter runs it."""
     return Confined(kernel) if hasattr(kernel, "rewriter") else kernel
 
 
@@ -59,7 +59,7 @@ def _storage_of(tensor: "torch.Tensor") -> "torch.Tensor":
 
 @contextmanager
 def only_inside(buffers: "Sequence[torch.Tensor]") -> Iterator[None]:
-    """Let kernels that the interpreter runs reach these buffers alone; of a GPU's kernels this says nothing.
+    """Let kernels that the interpreter runs reach these buffers alone; kernels on a GPU are not affected.
 
     Raises (from the kernel):
         OutOfBounds: it reads or writes an address outside all of them.
@@ -75,7 +75,7 @@ def only_inside(buffers: "Sequence[torch.Tensor]") -> Iterator[None]:
 
 
 class _CheckedAccesses:
-    """Stands in for the interpreter's module of memory accesses."""
+    """A stand-in for the interpreter's module of memory accesses."""
 
     def __init__(self, original: Any, buffers: "Sequence[torch.Tensor]") -> None:
         self._original = original

@@ -2,7 +2,7 @@
 
 Triton reads the source of a function again: its compiler parses the text that `inspect` finds, and its interpreter
 looks for the line that begins with "def" and parses what follows. Each is a second reading by other rules. So here
-the interpreter is handed the tree that was checked, and of the compiler it is made sure that it has read that tree.
+the interpreter gets the tree that was checked, and the tree that the compiler has read is compared with it.
 """
 
 import ast
@@ -52,7 +52,7 @@ def _define(text: str, label: str) -> dict[str, Any]:
 
 
 def _hand_over(function: Any, node: ast.FunctionDef, label: str) -> None:
-    """Give the interpreter the tree; of the compiler, compare the tree that it has read."""
+    """Give the interpreter the checked tree, or compare it with the tree that the compiler has read."""
     checked = copy.deepcopy(node)
     checked.decorator_list = []
     rewriter = getattr(function, "rewriter", None)
@@ -63,7 +63,7 @@ def _hand_over(function: Any, node: ast.FunctionDef, label: str) -> None:
 
 
 def _rewritten(rewriter: Any, node: ast.FunctionDef, label: str) -> Any:
-    """What the interpreter's own `rewrite_ast` does once it has parsed the source."""
+    """Do what the interpreter's own `rewrite_ast` does after it has parsed the source."""
     tree = rewriter.ast_transformer.visit(ast.Module([copy.deepcopy(node)], []))
     rewriter.filename = label
     return rewriter._compile_and_exec(ast.fix_missing_locations(tree))

@@ -1,132 +1,169 @@
-"""What runs in the process of a kernel: the checked kernel, launched by the lab's own code, and nothing else.
+"""Sandboxed process that launches and times checked kernels by the lab's own code, and runs nothing else.
 
-Entry point of a slot's process. It gets the lab's setup, kernels as text that `mlsys.grading.kernels.source` has
+Entry point of a process in a sandbox. It gets the lab's setup, kernels as text that `mlsys.grading.kernels.source` has
 checked, and inputs. It allocates, poisons and guards every buffer itself. In a race the student's kernel has one such
-process and what it is timed beside another: see `mlsys.grading.kernels.race`.
+process and the reference another: see `mlsys.grading.kernels.race`.
 """
 
-import math
 from contextlib import suppress
 from dataclasses import asdict
 from types import ModuleType
-from typing import Any
+from typing import Any, assert_never, get_args
 
 from mlsys.core.cells import run_cell
-from mlsys.grading.kernels.check import launch_guarded
-from mlsys.grading.kernels.source import KernelSource
-from mlsys.grading.kernels.speed import check_gpu, check_unused
-from mlsys.grading.kernels.track import Reference, Track
+from mlsys.grading.kernels.guard import launch_guarded
+from mlsys.grading.kernels.race import check_gpu, check_unused
+from mlsys.grading.kernels.track import Reference, Track, launching
 from mlsys.judge.inside.addresses import confined
 from mlsys.judge.inside.checked_kernel import define
 from mlsys.judge.sandbox.protocol.channel import Channel
 from mlsys.judge.sandbox.protocol.shared_buffer import Tensor
+from mlsys.judge.shared.messages import (
+    CandidatePrepared,
+    Cell,
+    CompareOutput,
+    Comparison,
+    DeviceRates,
+    Done,
+    EndLaps,
+    Failure,
+    LapTime,
+    LauncherRequest,
+    LaunchKernel,
+    LoadLaps,
+    MeasureRates,
+    Message,
+    PrepareCandidate,
+    PrepareReference,
+    ReadOutput,
+    ReferencePrepared,
+    RunLap,
+    RunSetup,
+    Value,
+    header_of,
+    read_header,
+)
 from mlsys.judge.shared.run_cells import describe_failure
 from mlsys.judge.shared.values import decode, encode
 from mlsys.measure.device import gpu_device
 
 KERNEL = "your kernel"
 REFERENCE_KERNEL = "the reference kernel"
+RACE_DEVICE = "cuda"
 
 
 def serve(channel: Channel) -> None:
-    """Answer requests until the judge closes the question."""
+    """Answer requests until the judge closes the process."""
     launcher = Launcher()
     with suppress(EOFError):
         while True:
             header, arrays = channel.receive()
             results: list[Tensor] = []
+            reply: Message
             try:
-                reply = launcher.answer(header, arrays, results)
+                reply = launcher.answer(read_header(header, *get_args(LauncherRequest)), arrays, results)
             except Exception as error:
                 verdict, lines = describe_failure(error, {KERNEL})
-                reply = {"error": {"verdict": verdict.name, "message": verdict.message, "lines": lines}}
-                results = []
-            channel.reply(reply, results)
+                reply, results = Failure(verdict.name, verdict.message, lines), []
+            channel.reply(header_of(reply), results)
 
 
 class Launcher:
-    """The names of the lab's setup, and the track of a race."""
+    """State of a launcher: the names of the lab's setup, and its side of a race."""
 
     def __init__(self) -> None:
         self.setup: dict[str, Any] = {}
-        self.track: Track | None = None
+        self._track: Track | None = None
 
-    def answer(self, header: dict[str, Any], arrays: list[Tensor], results: list[Tensor]) -> dict[str, Any]:
+    def answer(self, request: LauncherRequest, arrays: list[Tensor], results: list[Tensor]) -> Message:
         """Carry out one request; tensors of the reply go into `results`."""
-        if "setup" in header:
-            self.setup.update(trusted_names(header["setup"]))
-            return {}
-        if "race" in header:
-            return self._race(header, arrays, results)
-        return {"value": encode(launch(self.setup, header, arrays), results)}
+        match request:
+            case RunSetup():
+                self.setup.update(trusted_names(request.cells))
+                return Done()
+            case LaunchKernel():
+                return Value(encode(launch(self.setup, request, arrays), results))
+            case PrepareReference():
+                return self._prepare_reference(request, arrays)
+            case PrepareCandidate():
+                return self._prepare_candidate(request, arrays)
+            case LoadLaps():
+                if request.waiting is not None:
+                    check_unused(request.waiting)
+                self.track.load(request.calls)
+                return Done()
+            case RunLap():
+                return LapTime(self.track.lap(request.seed))
+            case ReadOutput():
+                return Value(encode(self.track.output(request.call, request.start, request.stop), results))
+            case CompareOutput():
+                found = decode(request.found, arrays)
+                return Comparison(self.reference.agrees(request.seed, request.call, request.start, found))
+            case EndLaps():
+                self.track.rest()
+                return Done()
+            case MeasureRates():
+                return DeviceRates(**asdict(self.reference.rates()))
+            case _:
+                assert_never(request)
 
-    def _race(self, header: dict[str, Any], arrays: list[Tensor], results: list[Tensor]) -> dict[str, Any]:
-        if header["race"] == "prepare":
-            check_gpu(tuple(header["capability"]), header["dtype"])
-            self.track = None  # gives its memory back before the next one takes its own
-            self.track = made = self._track_of(header, arrays)
-            call_s = made.prepare()
-            shape, dtype = made.like
-            about: dict[str, Any] = {"out_shape": list(shape), "out_dtype": str(dtype).removeprefix("torch.")}
-            about |= {"elements": math.prod(shape), "bytes_moved": made.bytes_moved}
-            return {"call_s": call_s, "device": gpu_device().name, **about}
-        track = self.track
-        assert track is not None
-        match header["race"]:
-            case "load":
-                if "waiting" in header:
-                    check_unused(header["waiting"])
-                track.load(header["calls"])
-                return {}
-            case "lap":
-                return {"call_s": track.lap(header["seed"])}
-            case "output":
-                return {"value": encode(track.output(header["call"], header["start"], header["stop"]), results)}
-            case "rest":
-                track.rest()
-                return {}
-        assert isinstance(track, Reference)
-        if header["race"] == "agrees":
-            found = decode(header["found"], arrays)
-            return {"agrees": track.agrees(header["seed"], header["call"], header["start"], found)}
-        return asdict(track.rates())
+    @property
+    def track(self) -> Track:
+        """The prepared side of a race."""
+        assert self._track is not None
+        return self._track
 
-    def _track_of(self, header: dict[str, Any], arrays: list[Tensor]) -> Track:
+    @property
+    def reference(self) -> Reference:
+        """The prepared side of a race, which is the reference's."""
+        assert isinstance(self._track, Reference)
+        return self._track
+
+    def _prepare_reference(self, request: PrepareReference, arrays: list[Tensor]) -> ReferencePrepared:
         import torch
 
-        base = decode(header["inputs"], arrays)
-        launch_kernel, constants = self.setup[header["launch"]], header.get("constants")
-        kernel = kernel_of(header, KERNEL if header["what"] is None else REFERENCE_KERNEL) if header["kernel"] else None
+        check_gpu(request.capability, request.dtype)
+        self._track = None  # gives its memory back before the next one takes its own
+        kernel = request.kernel and define(request.kernel, REFERENCE_KERNEL)
+        work = launching(self.setup[request.launch], kernel, request.constants) if kernel else None
+        expected = self.setup.get(request.expected) or getattr(torch, request.expected)
+        about = {"expected": expected, "what": request.what, "dtype": request.dtype}
+        self._track = made = Reference(work, decode(request.inputs, arrays), RACE_DEVICE, **about)
+        call_s = made.prepare()
+        shape, dtype = made.like
+        return ReferencePrepared(
+            call_s,
+            list(shape),
+            str(dtype).removeprefix("torch."),
+            made.elements,
+            made.bytes_moved,
+            gpu_device().name,
+        )
 
-        def launched(out: Any, *inputs: Any) -> None:
-            launch_kernel(kernel, constants, out, *inputs)
+    def _prepare_candidate(self, request: PrepareCandidate, arrays: list[Tensor]) -> CandidatePrepared:
+        import torch
 
-        if header["what"] is None:
-            like = tuple(header["out_shape"]), getattr(torch, header["out_dtype"])
-            return Track(launched, base, like, "cuda")
-        expected = self.setup.get(header["expected"]) or getattr(torch, header["expected"])
-        work = launched if kernel else None
-        return Reference(work, base, "cuda", expected=expected, what=header["what"], dtype=header["dtype"])
+        check_gpu(request.capability, request.dtype)
+        self._track = None
+        work = launching(self.setup[request.launch], define(request.kernel, KERNEL), request.constants)
+        like = tuple(request.out_shape), getattr(torch, request.out_dtype)
+        self._track = made = Track(work, decode(request.inputs, arrays), like, RACE_DEVICE)
+        return CandidatePrepared(made.prepare())
 
 
-def trusted_names(cells: list[dict[str, Any]]) -> dict[str, Any]:
-    """The names that the lab's own setup cells define."""
+def trusted_names(cells: list[Cell]) -> dict[str, Any]:
+    """Run the lab's own setup cells and return the names that they define."""
     module = ModuleType("setup")
     for cell in cells:
-        run_cell(cell["source"], cell["label"], module.__dict__)
+        run_cell(cell.source, cell.label, module.__dict__)
     return module.__dict__
 
 
-def kernel_of(header: dict[str, Any], label: str) -> Any:
-    """The kernel of a request."""
-    return define(KernelSource(header["name"], header["kernel"]), label)
-
-
-def launch(setup: dict[str, Any], header: dict[str, Any], arrays: list[Tensor]) -> Any:
+def launch(setup: dict[str, Any], request: LaunchKernel, arrays: list[Tensor]) -> Any:
     """Launch the kernel once on guarded buffers, and return the output."""
     import torch
 
-    inputs = decode(header["inputs"], arrays, header["device"])
-    dtype = getattr(torch, header["dtype"])
-    kernel = confined(kernel_of(header, KERNEL))
-    return launch_guarded(kernel, header["constants"], inputs, tuple(header["shape"]), dtype, setup[header["launch"]])
+    kernel = confined(define(request.kernel, KERNEL))
+    inputs = decode(request.inputs, arrays, request.device)
+    dtype = getattr(torch, request.dtype)
+    return launch_guarded(kernel, request.constants, inputs, tuple(request.shape), dtype, setup[request.launch])

@@ -1,42 +1,57 @@
-"""What runs in the process of one question: the student's cells, then calls of what they define.
+"""Sandboxed process that runs a student's cells, then calls what they define.
 
-Entry point of a slot's question. Nothing that this process says is trusted, for a student's code shares it.
+Entry point of a process in a sandbox. Nothing that this process says is trusted, for a student's code shares it.
 """
 
 import sys
 from contextlib import suppress
 from types import ModuleType
-from typing import Any
+from typing import Any, assert_never, get_args
 
 from mlsys.core.cells import run_cell
 from mlsys.core.magics import notebook_names
-from mlsys.grading.kernels.guard import guarded
+from mlsys.grading.kernels.guard import call_guarded
 from mlsys.judge.sandbox.protocol.channel import Channel
 from mlsys.judge.sandbox.protocol.shared_buffer import Tensor
+from mlsys.judge.shared.messages import (
+    CallFunction,
+    Cell,
+    Done,
+    Failure,
+    GetValue,
+    IsFunction,
+    Message,
+    RunCells,
+    StudentRequest,
+    Value,
+    header_of,
+    read_header,
+)
 from mlsys.judge.shared.run_cells import MAX_LINES, describe_failure, run_added
 from mlsys.judge.shared.untrusted_text import MAX_MESSAGE
 from mlsys.judge.shared.values import decode, encode
 
 
 def serve(channel: Channel) -> None:
-    """Answer requests until the judge closes the question."""
+    """Answer requests until the judge closes the process."""
     student = StudentCode()
     with suppress(EOFError):
         while True:
             header, arrays = channel.receive()
             results: list[Tensor] = []
+            reply: Message
             try:
-                reply = student.answer(header, arrays, results)
+                reply = student.answer(read_header(header, *get_args(StudentRequest)), arrays, results)
             except BaseException as error:  # a student's code may raise SystemExit or KeyboardInterrupt as well
-                reply, results = {"error": student.failure(error)}, []
+                reply, results = student.failure(error), []
             try:
-                channel.reply(reply, results)
+                channel.reply(header_of(reply), results)
             except ValueError as error:  # beyond the limits of a message
-                channel.reply({"error": student.failure(error)})
+                channel.reply(header_of(student.failure(error)))
 
 
 class StudentCode:
-    """The names that the cells define, and the requests on them."""
+    """State of a student's process: the names that the cells define."""
 
     def __init__(self) -> None:
         self.module = ModuleType("__main__")
@@ -45,52 +60,58 @@ class StudentCode:
         self.notes: list[str] = []
         self.device = "cpu"
 
-    def answer(self, header: dict[str, Any], arrays: list[Tensor], results: list[Tensor]) -> dict[str, Any]:
-        """Carry out one request: "run" cells, "get" a value, or "call" a function."""
-        if "run" in header:
-            return self.run(header)
-        names = self.module.__dict__
-        name = header["get"] if "get" in header else header["call"]
-        if name not in names:
-            raise NameError(f"your cells no longer define {name}")
-        if "get" in header:
-            is_kernel = hasattr(names[name], "fn")  # a triton.jit function is not callable in the interpreter
-            if callable(names[name]) or is_kernel:
-                return {"kind": "function"}
-            return {"value": encode(names[name], results)}
-        args = decode(header["args"], arrays, self.device)
-        kwargs = decode(header["kwargs"], arrays, self.device)
-        result = (guarded(names[name]) if header["guarded"] else names[name])(*args, **kwargs)
-        return {"value": encode(result, results)}
+    def answer(self, request: StudentRequest, arrays: list[Tensor], results: list[Tensor]) -> Message:
+        """Carry out one request; tensors of the reply go into `results`."""
+        match request:
+            case RunCells():
+                self.run(request.cells, request.device)
+                if request.without_kernels:
+                    disarm_kernels()
+                return Done()
+            case GetValue():
+                value = self.bound(request.name)
+                # A triton.jit function is not callable in the interpreter.
+                return IsFunction() if callable(value) or hasattr(value, "fn") else Value(encode(value, results))
+            case CallFunction():
+                function = self.bound(request.name)
+                args = decode(request.args, arrays, self.device)
+                kwargs = decode(request.kwargs, arrays, self.device)
+                result = call_guarded(function, args, kwargs) if request.guarded else function(*args, **kwargs)
+                return Value(encode(result, results))
+            case _:
+                assert_never(request)
 
-    def failure(self, error: BaseException) -> dict[str, Any]:
-        """What went wrong, for the judge."""
+    def bound(self, name: str) -> Any:
+        """Return what the cells bind to a name."""
+        if name not in self.module.__dict__:
+            raise NameError(f"your cells no longer define {name}")
+        return self.module.__dict__[name]
+
+    def failure(self, error: BaseException) -> Failure:
+        """Describe for the judge what went wrong."""
         try:
             verdict, lines = describe_failure(error, self.own)
         except BaseException:  # an exception of the student's own may fail when it is asked for its text
-            return {"verdict": "error", "message": f"{type(error).__name__}, whose text cannot be had", "lines": []}
+            return Failure("error", f"{type(error).__name__}, whose text cannot be had", [])
         lines = [line[:300] for line in (lines + self.notes)[:MAX_LINES]]
-        return {"verdict": verdict.name, "message": verdict.message[:MAX_MESSAGE], "lines": lines}
+        return Failure(verdict.name, verdict.message[:MAX_MESSAGE], lines)
 
-    def run(self, header: dict[str, Any]) -> dict[str, Any]:
-        """Run the cells in order; with "noop", kernels that are launched after them do nothing.
+    def run(self, cells: list[Cell], device: str) -> None:
+        """Run the cells in order.
 
-        What a student checks in a cell holds with kernels only, so the cells themselves have them.
+        What a student checks in a cell holds with kernels only, so the cells themselves always have them.
         """
         sys.modules["__main__"] = self.module
         asked = ModuleType("IPython.core.getipython")  # where `from IPython import get_ipython` has it from
         asked.__dict__.update(notebook_names())
         sys.modules[asked.__name__] = asked
-        self.device = header["device"]
-        self.own = {cell["label"] for cell in header["run"] if cell["kind"] in ("answer", "added")}
-        for cell in header["run"]:
-            if cell["kind"] == "added":
+        self.device = device
+        self.own = {cell.label for cell in cells if cell.kind in ("answer", "added")}
+        for cell in cells:
+            if cell.kind == "added":
                 self.notes += run_added(cell, self.module.__dict__)
             else:
-                run_cell(cell["source"], cell["label"], self.module.__dict__)
-        if header["noop"]:
-            disarm_kernels()
-        return {}
+                run_cell(cell.source, cell.label, self.module.__dict__)
 
 
 def disarm_kernels() -> None:

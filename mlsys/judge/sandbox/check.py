@@ -1,4 +1,4 @@
-"""Whether the sandbox that grading needs holds on this machine, found by running a question in it."""
+"""Check that the sandbox that grading needs holds on this machine, by running a process in it."""
 
 import sys
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from mlsys.core.package import PACKAGE
 
 
 def check_sandbox(site: Path | None = None, private: Sequence[Path] = ()) -> str:
-    """Start a slot without torch, and look around from a question inside.
+    """Start a sandbox without torch, and look around from a process inside.
 
     Args:
         site: folder to import `mlsys` from inside; the one that it lies in when None.
@@ -19,16 +19,16 @@ def check_sandbox(site: Path | None = None, private: Sequence[Path] = ()) -> str
     """
     if sys.platform != "linux":
         return "grading needs Linux; on Windows use WSL2"
-    from mlsys.judge.sandbox.host import QuestionOver, SandboxError, Slot, Tampered
+    from mlsys.judge.sandbox.host import ProcessEnded, Sandbox, SandboxError, Tampered
     from mlsys.judge.sandbox.host.shown_files import exposed
 
     site = site or PACKAGE.parent
     names = {str(name) for path in private for name in (path.absolute(), path.resolve())}
     try:
-        with Slot(site, preload=()) as slot, slot.open("mlsys.judge.sandbox.inside.probe:serve") as question:
-            answer = question.request({"private": sorted(names)}).header
+        with Sandbox(site, preload=()) as sandbox, sandbox.open("mlsys.judge.sandbox.inside.probe:serve") as process:
+            answer = process.request({"private": sorted(names)}).header
         known = exposed(private)
-    except QuestionOver as error:
+    except ProcessEnded as error:
         return f"{error}\n{error.ending.output}"
     except (SandboxError, Tampered, ValueError) as error:
         return str(error)

@@ -1,4 +1,4 @@
-"""Running cells: the judge runs test cells so, and a question's process the student's."""
+"""Run the cells of a notebook, and describe their failures."""
 
 import ast
 import linecache
@@ -7,19 +7,20 @@ from typing import Any
 
 from mlsys.core.cells import run_code
 from mlsys.grading.verdicts import Verdict
+from mlsys.judge.shared.messages import Cell
 
 MAX_LINES = 12
 _CANNOT_ALLOCATE = "can't allocate memory"
-"""How torch's CPU allocator words a MemoryError."""
+"""Words of torch's CPU allocator for a MemoryError."""
 
 
-def run_added(cell: dict[str, Any], names: dict[str, Any]) -> list[str]:
+def run_added(cell: Cell, names: dict[str, Any]) -> list[str]:
     """Run the kept statements one by one; one that fails leaves its names undefined and a note."""
-    source, label = cell["source"], cell["label"]
+    source, label = cell.source, cell.label
     linecache.cache[label] = (len(source), None, source.splitlines(keepends=True), label)
     body = ast.parse(source, label).body
     notes = []
-    for index in cell["keep"]:
+    for index in cell.keep:
         try:
             run_code(ast.Module([body[index]], []), label, names)
         except (Exception, SystemExit) as error:
@@ -28,7 +29,7 @@ def run_added(cell: dict[str, Any], names: dict[str, Any]) -> list[str]:
 
 
 def describe_failure(error: BaseException, own: set[str]) -> tuple[Verdict, list[str]]:
-    """The verdict of an exception, and the lines on its way that stand in the cells labelled `own`."""
+    """Return the verdict of an exception, and the lines on its way that stand in the cells labelled `own`."""
     if isinstance(error, RuntimeError) and _CANNOT_ALLOCATE in str(error):
         error = MemoryError(str(error)).with_traceback(error.__traceback__)
     frames: list[traceback.FrameSummary] = []

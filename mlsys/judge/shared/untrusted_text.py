@@ -1,4 +1,4 @@
-"""What a student's process says in words, as far as it may be shown.
+"""Untrusted text: make what a sandboxed process says safe to show.
 
 A message can hold whatever the student's code knows: terminal codes, a web page, or in a hidden test its inputs. So
 every message is made printable and short, and of what is said once hidden tests have begun only the kind of exception
@@ -9,14 +9,15 @@ process that launches it as well.
 import builtins
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
+
+from mlsys.judge.shared.messages import Cell
 
 MAX_MESSAGE = 2000
-"""Characters of a message: a diagnosis with a table of constants takes a few hundred."""
+"""Longest message, in characters; a diagnosis with a table of constants takes a few hundred."""
 
 MAX_HIDDEN_LINES = 2
-"""Lines of a traceback, and notes, that are shown from a hidden test: their numbers could spell its inputs."""
+"""Most lines of a traceback, and most notes, shown from a hidden test: their numbers could spell its inputs."""
 
 MAX_MARKS = 4
 """Most marks on one letter, such as accents and vowel signs; a pile of them would hide the lines around it."""
@@ -33,7 +34,7 @@ _BLANKS = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
 
 
 def printable(text: str, most: int = MAX_MESSAGE) -> str:
-    r"""Return `text` with what is no visible character written out, and cut to `most` characters.
+    r"""Return `text` with invisible characters written out, cut to `most` characters.
 
     >>> printable("red \x1b[31m\r\nnext line")
     'red \\x1b[31m\\r\nnext line'
@@ -68,9 +69,9 @@ def without_inputs(message: str, verdict: str) -> str:
     return f"{name} (its text may hold inputs of a hidden test, so it is not shown)"
 
 
-def own_lines(lines: Iterable[str], cells: Iterable[Mapping[str, Any]]) -> list[str]:
+def own_lines(lines: Iterable[str], cells: Iterable[Cell]) -> list[str]:
     """Return the last lines that a traceback names, and the first notes, with their text as the judge has it."""
-    sources = {cell["label"]: cell["source"].split("\n") for cell in cells}
+    sources = {cell.label: cell.source.split("\n") for cell in cells}
     found: dict[str, list[str]] = {":": [], " failed": []}
     for line in lines:
         match = _LINE.match(line)

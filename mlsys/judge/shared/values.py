@@ -1,4 +1,4 @@
-"""Values that cross between the judge and a student's process: tensors with their strides, and plain values.
+"""Values that the judge and a sandboxed process exchange: tensors with their strides, and plain values.
 
 A value becomes something that JSON can say, and a list of arrays beside it. Nothing is pickled, and whatever is not
 listed here does not cross.
@@ -15,8 +15,8 @@ from mlsys.judge.sandbox.protocol.shared_buffer import MAX_DIMENSIONS, Tampered,
 if TYPE_CHECKING:
     import torch
 
-MOST_ITEMS = 10_000
-"""Items of all lists and dicts of one value together."""
+MAX_ITEMS = 10_000
+"""Most items of all lists and dicts of one value together."""
 
 _PLAIN = (bool, int, str, type(None))
 
@@ -26,23 +26,23 @@ class NotSendable(TypeError):
 
 
 def encode(value: object, arrays: list[Tensor]) -> Any:
-    """`value` as JSON; its tensors are appended to `arrays`.
+    """Return `value` as JSON; its tensors are appended to `arrays`.
 
     A value of a class that is derived from a plain one, such as a named tuple, a `Counter` or an `IntEnum`, is sent as
     the plain one, and a number of NumPy's as Python's.
 
     Raises:
         NotSendable: for anything but tensors, numbers, strings, None, tuples, lists and dicts of these; for a dict
-            whose keys are tensors, tuples, lists or dicts; for more than `MOST_ITEMS` items.
+            whose keys are tensors, tuples, lists or dicts; for more than `MAX_ITEMS` items.
     """
-    budget = [MOST_ITEMS]
+    budget = [MAX_ITEMS]
 
     def write(value: object) -> Any:
         import torch
 
         budget[0] -= 1
         if budget[0] < 0:
-            raise NotSendable(f"a value of so many items cannot pass; the limit is {MOST_ITEMS:,}: use a tensor")
+            raise NotSendable(f"a value of so many items cannot pass; the limit is {MAX_ITEMS:,}: use a tensor")
         if isinstance(value, torch.Tensor):
             return _encode_tensor(value, arrays)
         value = _plain(value)
@@ -67,7 +67,7 @@ def encode(value: object, arrays: list[Tensor]) -> Any:
 
 
 def _plain(value: object) -> object:
-    """The plain value of one whose class is derived from a plain class; anything else as it is.
+    """Return the plain value of one whose class is derived from a plain class; anything else as it is.
 
     The plain class's own methods are called, whatever a derived class makes of them.
     """
@@ -92,7 +92,7 @@ def _plain(value: object) -> object:
 
 
 def decode(value: object, arrays: list[Tensor], device: str = "cpu", *, strided: bool = True) -> Any:
-    """The value that `encode` made.
+    """Return the value that `encode` made.
 
     Args:
         value: what came as JSON.
@@ -103,13 +103,13 @@ def decode(value: object, arrays: list[Tensor], device: str = "cpu", *, strided:
     Raises:
         Tampered: it is none.
     """
-    budget = [MOST_ITEMS]
+    budget = [MAX_ITEMS]
     unread = set(range(len(arrays)))
 
     def read(value: object) -> Any:
         budget[0] -= 1
         if budget[0] < 0:
-            raise Tampered(f"a value of more than {MOST_ITEMS} items")
+            raise Tampered(f"a value of more than {MAX_ITEMS} items")
         match value:
             case None | bool() | int() | float() | str():
                 return value
@@ -134,7 +134,7 @@ def decode(value: object, arrays: list[Tensor], device: str = "cpu", *, strided:
 
 
 def _encode_tensor(value: "torch.Tensor", arrays: list[Tensor]) -> Any:
-    """A tensor's elements in row order, and the strides it had; a subclass is sent as what it holds."""
+    """Append a tensor's elements in row order, and return its strides; a subclass is sent as what it holds."""
     import torch
 
     if value.layout != torch.strided or value.is_complex() or value.is_quantized or value.is_meta:
@@ -151,7 +151,7 @@ def _encode_tensor(value: "torch.Tensor", arrays: list[Tensor]) -> Any:
 
 
 def _decode_tensor(array: Tensor, dtype: str, strides: list[object], device: str) -> "torch.Tensor":
-    """The tensor in memory of its own, with the strides it had where these do not overlap."""
+    """Return a tensor in memory of its own, with the strides it had where these do not overlap."""
     import torch
 
     flat = torch.from_numpy(array)
@@ -167,7 +167,7 @@ def _decode_tensor(array: Tensor, dtype: str, strides: list[object], device: str
 
 
 def _gives_each_a_place(shape: tuple[int, ...], strides: list[int], elements: int) -> bool:
-    """Whether no two elements share a place, and little room is wasted between them."""
+    """Return whether no two elements share a place, and little room is wasted between them."""
     reach = 1
     for step, size in sorted((step, size) for step, size in zip(strides, shape, strict=True) if size > 1):
         if step < reach:

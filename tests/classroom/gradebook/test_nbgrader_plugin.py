@@ -15,12 +15,12 @@ from mlsys.classroom.gradebook.scores import outputs
 from mlsys.classroom.store.record import QuestionRecord
 from mlsys.course.release import release
 from mlsys.course.tree import CourseTree
-from mlsys.grading.verdicts import TAUGHT, Verdict
+from mlsys.grading.verdicts import VERDICTS, Verdict
 
 FLAGS = {"grade": True, "solution": False, "locked": True, "points": 8, "grade_id": "x", "schema_version": 3}
 
 
-@pytest.mark.parametrize("name", TAUGHT)
+@pytest.mark.parametrize("name", VERDICTS)
 def test_nbgrader_gives_the_points_of_each_verdict(name: str) -> None:
     fraction = {"passed": 1.0, "slow": 0.30001}.get(name, 0.0)
     verdict = Verdict(name, fraction, "message 3.0")

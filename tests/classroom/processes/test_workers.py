@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 from helpers.alive import alive, wait_for_end
-from helpers.judging import SETUP, program
+from helpers.judging import SETUP, question_cells
 
 from mlsys.classroom.processes import workers
-from mlsys.judge import grade_question as runner
+from mlsys.judge import grade_question
 from mlsys.judge.run_tests import judge
-from mlsys.judge.sandbox.host.sandbox import Slot
+from mlsys.judge.sandbox.host.sandbox import Sandbox
 from mlsys.judge.sandbox.inside.usage import descendants
 from mlsys.judge.sandbox.protocol.limits import Limits
 from mlsys.judge.site import site
@@ -73,13 +73,13 @@ def _is_imported(module: str) -> bool:
 def test_a_worker_leaves_no_folder_behind(monkeypatch, tmp_path, sandboxed):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     with workers.worker(6) as one:
-        assert one.submit(_opens_a_slot, sandboxed).result()
+        assert one.submit(_opens_a_sandbox, sandboxed).result()
     assert list(tmp_path.iterdir()) == []
 
 
-def _opens_a_slot(sandboxed: bool) -> bool:
+def _opens_a_sandbox(sandboxed: bool) -> bool:
     tempfile.tempdir = None  # the server's, as it was when that began
-    runner._slot(False, Limits(sandboxed=sandboxed), (), ())
+    grade_question._grader.sandbox(False, Limits(sandboxed=sandboxed), (), ())
     return any(Path(tempfile.gettempdir()).iterdir())
 
 
@@ -113,24 +113,24 @@ def answer():
 """
 
 
-def _start_slot(wall_s: float = 10.0) -> int:
-    global _slot
+def _start_sandbox(wall_s: float = 10.0) -> int:
+    global _sandbox
     limits = Limits(cpu_s=5, wall_s=wall_s, kill_s=60.0, open_s=60.0, start_s=120.0)
-    _slot = Slot(site(), limits, index=runner.slot_index)
-    _slot.start()
+    _sandbox = Sandbox(site(), limits, index=grade_question._grader.index)
+    _sandbox.start()
     return os.getpid()
 
 
 def _judged(answer: str) -> str:
-    verdict = judge(_slot, program(answer, SETUP), "assert answer() == 4", "tests of q", device="cpu", seed=3)
-    _slot.close()
+    verdict = judge(_sandbox, question_cells(answer, SETUP), "assert answer() == 4", "tests of q", device="cpu", seed=3)
+    _sandbox.close()
     return verdict.name
 
 
 def test_a_slow_answer_passes_beside_one_that_fills_the_machine():
     with workers.worker(0, 2) as one, workers.worker(1, 2) as other:
-        attacker = one.submit(_start_slot, 40.0).result()
-        other.submit(_start_slot).result()
+        attacker = one.submit(_start_sandbox, 40.0).result()
+        other.submit(_start_sandbox).result()
         attack = one.submit(_judged, BUSY)
         until_s = time.monotonic() + 60
         while len(descendants(attacker)) < 40 and not attack.done():
@@ -141,9 +141,9 @@ def test_a_slow_answer_passes_beside_one_that_fills_the_machine():
 
 
 def _cores() -> list[set[int]]:
-    _start_slot()
+    _start_sandbox()
     found = [os.sched_getaffinity(process) for process in (os.getpid(), *descendants(os.getpid()))]
-    _slot.close()
+    _sandbox.close()
     return found
 
 

@@ -1,7 +1,7 @@
 import pytest
 from helpers.sending import STUDENT, make_site, work_honestly
 
-from mlsys.judge.sandbox.host import Limits, Slot
+from mlsys.judge.sandbox.host import Limits, Sandbox
 
 MIB = 2**20
 
@@ -12,7 +12,7 @@ def site(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def shared_slot(site):
+def shared_sandbox(site):
     limits = Limits(
         wall_s=20,
         cpu_s=1,
@@ -20,23 +20,23 @@ def shared_slot(site):
         memory_bytes=600 * MIB,
         scratch_bytes=8 * MIB,
         scratch_files=100,
-        arena_bytes=64 * MIB,
+        buffer_bytes=64 * MIB,
         kill_s=60,  # on a machine that does other work too, sixty processes take a while to end
     )
-    with Slot(site, limits) as slot:
-        yield slot
+    with Sandbox(site, limits) as sandbox:
+        yield sandbox
 
 
 @pytest.fixture
-def slot(shared_slot):
-    """A slot that a test may attack: afterwards honest work must succeed in it, and without a new start."""
-    starts = shared_slot.starts
-    yield shared_slot
-    work_honestly(shared_slot)
-    assert shared_slot.starts == starts
+def sandbox(shared_sandbox):
+    """A sandbox that a test may attack: afterwards honest work must succeed in it, and without a new start."""
+    starts = shared_sandbox.starts
+    yield shared_sandbox
+    work_honestly(shared_sandbox)
+    assert shared_sandbox.starts == starts
 
 
 @pytest.fixture
-def question(slot):
-    with slot.open(STUDENT) as question:
+def question(sandbox):
+    with sandbox.open(STUDENT) as question:
         yield question

@@ -1,4 +1,4 @@
-"""Code that breaks things: its own question ends, the slot goes on."""
+"""Code that breaks things: its own question ends, the sandbox goes on."""
 
 import signal
 import time
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from helpers.sending import STUDENT, fail, run
 
-from mlsys.judge.sandbox.host import QuestionOver
+from mlsys.judge.sandbox.host import ProcessEnded
 
 MIB = 2**20
 IGNORE_SIGNALS = """
@@ -19,9 +19,9 @@ for number in signal.valid_signals() - {9, 19}:
 
 def over(question, source, timeout_s=10.0):
     """Run source that must end the question; return the ending."""
-    with pytest.raises(QuestionOver) as first:
+    with pytest.raises(ProcessEnded) as first:
         question.request({"source": source}, timeout_s=timeout_s)
-    with pytest.raises(QuestionOver) as second:
+    with pytest.raises(ProcessEnded) as second:
         question.request({"source": "result = 1"})
     assert second.value is first.value
     assert question.close() == first.value.ending
@@ -56,11 +56,12 @@ def test_cpu_time_ends_without_the_judge(question, prelude):
     assert 0.5 < ending.cpu_s < 3  # the kernel ends it by ticks, and counts finer
 
 
-def test_the_wall_time_of_a_question_covers_all_its_requests(slot, monkeypatch):
-    monkeypatch.setattr(slot, "limits", slot.limits.__class__(wall_s=0.3, arena_bytes=slot.limits.arena_bytes))
-    with slot.open(STUDENT) as question:
+def test_the_wall_time_of_a_question_covers_all_its_requests(sandbox, monkeypatch):
+    limits = sandbox.limits.__class__(wall_s=0.3, buffer_bytes=sandbox.limits.buffer_bytes)
+    monkeypatch.setattr(sandbox, "limits", limits)
+    with sandbox.open(STUDENT) as question:
         run(question, "time.sleep(0.2)")
-        with pytest.raises(QuestionOver) as error:
+        with pytest.raises(ProcessEnded) as error:
             run(question, "time.sleep(0.2)")
     assert error.value.ending.kind == "timed out"
 
@@ -133,10 +134,10 @@ time.sleep(100)
     assert over(question, source).kind == "out of memory"
 
 
-def test_the_memory_of_one_question_is_not_counted_for_the_other(slot):
+def test_the_memory_of_one_question_is_not_counted_for_the_other(sandbox):
     hold = "held = [bytearray(os.urandom(1)) * 10_000_000 for _ in range(10)]"
     in_three_children = f"for _ in range(3):\n  if os.fork() == 0:\n    {hold}\n    time.sleep(100)\n"
-    with slot.open(STUDENT) as one, slot.open(STUDENT) as other:
+    with sandbox.open(STUDENT) as one, sandbox.open(STUDENT) as other:
         for question in (one, other):  # 300 MB each is less than the limit, 600 MB together with the rest is more
             run(question, hold + "\n" + in_three_children)
         time.sleep(0.5)
@@ -171,7 +172,7 @@ def test_errors_and_text_that_is_no_unicode_arrive_as_text(question):
     assert question.close().output == "out\nerr\n\N{REPLACEMENT CHARACTER}\n\\udc00\n"
 
 
-def test_the_scratch_folder_has_a_size(slot, question):
+def test_the_scratch_folder_has_a_size(sandbox, question):
     source = """
 result = 0
 try:
@@ -184,10 +185,10 @@ except OSError as error:
     import errno
     assert error.errno == errno.ENOSPC
 """
-    assert 4 * MIB < run(question, source) <= slot.limits.scratch_bytes
+    assert 4 * MIB < run(question, source) <= sandbox.limits.scratch_bytes
 
 
-def test_the_scratch_folder_has_a_number_of_files(slot, question):
+def test_the_scratch_folder_has_a_number_of_files(sandbox, question):
     source = """
 result = 0
 try:
@@ -196,28 +197,28 @@ try:
         result += 1
 except OSError: pass
 """
-    assert 50 < run(question, source) <= slot.limits.scratch_files
+    assert 50 < run(question, source) <= sandbox.limits.scratch_files
 
 
-def test_open_files_are_limited(slot, question):
+def test_open_files_are_limited(sandbox, question):
     source = "held = []\nwhile True: held.append(open('/dev/null'))"
     assert fail(question, source) == "OSError"
 
 
 @pytest.mark.parametrize("target", [-1, 0, 1])
 @pytest.mark.parametrize("number", [15, 2, 1, 19, 9])
-def test_killing_everything_in_sight_does_not_reach_the_parent(slot, target, number):
-    with slot.open(STUDENT) as question:
+def test_killing_everything_in_sight_does_not_reach_the_parent(sandbox, target, number):
+    with sandbox.open(STUDENT) as question:
         kinds = {"none"}
         try:
             question.request({"source": f"os.kill({target}, {number})"}, timeout_s=0.3)
-        except QuestionOver as error:
+        except ProcessEnded as error:
             kinds = {error.ending.kind}
     assert kinds <= {"none", "crashed", "timed out"}  # what it can hit is itself
 
 
-def test_a_process_left_behind_is_gone_before_the_next_question(slot):
-    with slot.open(STUDENT) as question:
+def test_a_process_left_behind_is_gone_before_the_next_question(sandbox):
+    with sandbox.open(STUDENT) as question:
         source = f"""{IGNORE_SIGNALS}
 if os.fork() == 0:
     os.setsid()
@@ -231,29 +232,29 @@ result = os.listdir("/scratch")
 """
         assert run(question, source) == ["here"]
     assert question.close().kind == "exited"
-    with slot.open(STUDENT) as question:
+    with sandbox.open(STUDENT) as question:
         assert run(question, "time.sleep(0.1); result = os.listdir('/scratch')") == []
         assert len(run(question, "result = [name for name in os.listdir('/proc') if name.isdecimal()]")) == 2
 
 
-def test_a_poisoned_cache_is_not_seen_by_the_next_question(slot):
-    with slot.open(STUDENT) as question:
+def test_a_poisoned_cache_is_not_seen_by_the_next_question(sandbox):
+    with sandbox.open(STUDENT) as question:
         run(question, "cache = Path(os.environ['TRITON_CACHE_DIR']); cache.mkdir(); (cache / 'x').write_text('evil')")
-    with slot.open(STUDENT) as question:
+    with sandbox.open(STUDENT) as question:
         assert run(question, "result = os.path.exists(os.environ['TRITON_CACHE_DIR'])") is False
 
 
-def test_patched_libraries_are_whole_in_the_next_question(slot):
-    with slot.open(STUDENT) as question:
+def test_patched_libraries_are_whole_in_the_next_question(sandbox):
+    with sandbox.open(STUDENT) as question:
         run(question, "import builtins, torch; torch.allclose = lambda *a, **k: True; builtins.abs = None")
         assert run(question, "result = [torch.allclose(torch.zeros(1), torch.ones(1)), abs is None]") == [True, True]
-    with slot.open(STUDENT) as question:
+    with sandbox.open(STUDENT) as question:
         source = "import torch; result = [torch.allclose(torch.zeros(1), torch.ones(1)), abs is None]"
         assert run(question, source) == [False, False]
 
 
-def test_a_question_that_will_not_leave_is_killed(slot):
-    with slot.open(STUDENT) as question:
+def test_a_question_that_will_not_leave_is_killed(sandbox):
+    with sandbox.open(STUDENT) as question:
         run(question, "channel.receive = lambda: time.sleep(100)")
     assert question.close().kind == "killed"
 

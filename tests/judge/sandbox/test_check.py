@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mlsys.judge.sandbox.check import check_sandbox
-from mlsys.judge.sandbox.host import bubblewrap as sandbox
+from mlsys.judge.sandbox.host import bubblewrap
 from mlsys.judge.sandbox.host.shown_files import exposed
 from mlsys.judge.sandbox.inside.probe import can_be_seen, look_around
 
@@ -24,24 +24,24 @@ def test_the_probe_sees_that_this_process_is_in_no_sandbox(monkeypatch, tmp_path
 
 
 def test_missing_bubblewrap_is_named_with_its_package(monkeypatch):
-    monkeypatch.setattr(sandbox.shutil, "which", lambda name, path=None: None)
+    monkeypatch.setattr(bubblewrap.shutil, "which", lambda name, path=None: None)
     assert "apt-get install bubblewrap" in check_sandbox()
 
 
 def test_apparmors_ban_comes_with_the_rule_that_lifts_it(monkeypatch, tmp_path):
     switch = tmp_path / "switch"
     switch.write_text("1\n")
-    monkeypatch.setattr(sandbox, "_APPARMOR_SWITCH", switch)
-    advice = sandbox.explain("bwrap: setting up uid map: Permission denied")
+    monkeypatch.setattr(bubblewrap, "_APPARMOR_SWITCH", switch)
+    advice = bubblewrap.explain("bwrap: setting up uid map: Permission denied")
     assert "setting up uid map" in advice
     assert "userns," in advice
     assert "apparmor_parser -r /etc/apparmor.d/bwrap" in advice
 
 
 def test_a_home_full_of_other_things_is_not_shown_as_python(monkeypatch, tmp_path):
-    monkeypatch.setattr(sandbox.sys, "prefix", str(sandbox.Path.home()))
-    with pytest.raises(sandbox.SandboxError, match="virtual environment"):
-        sandbox.python_folders()
+    monkeypatch.setattr(bubblewrap.sys, "prefix", str(bubblewrap.Path.home()))
+    with pytest.raises(bubblewrap.SandboxError, match="virtual environment"):
+        bubblewrap.python_folders()
 
 
 def test_the_check_needs_no_torch():
@@ -65,7 +65,7 @@ def test_a_course_in_a_folder_that_the_sandbox_shows_is_named(tmp_path, name):
 
 
 def test_a_course_in_the_virtual_environment_is_named_and_one_around_it_is_not(monkeypatch, tmp_path):
-    monkeypatch.setattr(sandbox.sys, "prefix", str(tmp_path / "repository" / ".venv"))
+    monkeypatch.setattr(bubblewrap.sys, "prefix", str(tmp_path / "repository" / ".venv"))
     inside = tmp_path / "repository" / ".venv" / "course"
     inside.mkdir(parents=True)
     assert exposed([tmp_path / "repository", tmp_path / "repository" / "labs"]) == ""

@@ -1,4 +1,4 @@
-"""The system-call filter of a slot with a GPU, in a process of its own: CUDA does not start without shared memory."""
+"""The system-call filter of a sandbox with a GPU, in its own process: CUDA does not start without shared memory."""
 
 import subprocess
 import sys

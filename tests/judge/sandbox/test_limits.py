@@ -8,7 +8,7 @@ import sys
 import pytest
 from helpers.sending import STUDENT, fail, run
 
-from mlsys.judge.sandbox.host import Limits, QuestionOver, Slot
+from mlsys.judge.sandbox.host import Limits, ProcessEnded, Sandbox
 from mlsys.judge.sandbox.host.cgroup import MemoryCgroup
 
 pytestmark = pytest.mark.alone
@@ -93,27 +93,27 @@ time.sleep(100)
 
 
 def over(question, source, timeout_s=15.0):
-    with pytest.raises(QuestionOver) as error:
+    with pytest.raises(ProcessEnded) as error:
         question.request({"source": source}, timeout_s=timeout_s)
     return error.value.ending
 
 
 @pytest.mark.parametrize("split", SPLITS.values(), ids=SPLITS)
-def test_cpu_time_is_the_sum_over_all_processes(slot, question, split):
+def test_cpu_time_is_the_sum_over_all_processes(sandbox, question, split):
     ending = over(question, BURN + split)
     assert ending.kind == "timed out"
-    assert slot.limits.cpu_s <= ending.cpu_s < 2.5 * slot.limits.cpu_s
+    assert sandbox.limits.cpu_s <= ending.cpu_s < 2.5 * sandbox.limits.cpu_s
 
 
-def test_honest_children_count_with_what_they_use(slot):
-    with slot.open(STUDENT) as question:
+def test_honest_children_count_with_what_they_use(sandbox):
+    with sandbox.open(STUDENT) as question:
         source = (
             "import subprocess, sys\nfor _ in range(10): subprocess.run(['/bin/sh', '-c', 'ls / | wc'])\nresult = 1"
         )
         assert run(question, source) == 1
     ending = question.close()
     assert (ending.kind, ending.exit_status) == ("exited", 0)
-    assert ending.cpu_s < slot.limits.cpu_s
+    assert ending.cpu_s < sandbox.limits.cpu_s
 
 
 HOLD = "held = [bytearray(os.urandom(1)) * 10_000_000 for _ in range(15)]"
@@ -186,11 +186,11 @@ result = "alive"
 
 @pytest.mark.parametrize(("short", "ends"), [(True, "lost"), (False, "alive")])
 def test_memory_out_of_sight_ends_a_question_only_where_the_machine_has_none_left(site, short, ends):
-    limits = Limits(memory_bytes=150 * MIB, machine_bytes=2**60 if short else 0, arena_bytes=MIB, kill_s=60)
-    with Slot(site, limits, preload=(), index=8) as slot, slot.open(STUDENT) as question:
+    limits = Limits(memory_bytes=150 * MIB, machine_bytes=2**60 if short else 0, buffer_bytes=MIB, kill_s=60)
+    with Sandbox(site, limits, preload=(), index=8) as sandbox, sandbox.open(STUDENT) as question:
         try:
             found = run(question, MANY_AREAS)
-        except QuestionOver as error:
+        except ProcessEnded as error:
             found = error.ending.kind
     assert found == ends
 
@@ -201,23 +201,28 @@ def oom_kills(folder):
     return int(dict(line.split() for line in (folder / name).read_text().splitlines())["oom_kill"])
 
 
-def test_a_cgroup_limits_memory_out_of_sight_and_goes_with_its_slot(site):
+def test_a_cgroup_limits_memory_out_of_sight_and_goes_with_its_sandbox(site):
     limits = Limits(
-        memory_bytes=150 * MIB, parent_bytes=60 * MIB, machine_bytes=0, arena_bytes=MIB, scratch_bytes=MIB, kill_s=60
+        memory_bytes=150 * MIB,
+        fork_server_bytes=60 * MIB,
+        machine_bytes=0,
+        buffer_bytes=MIB,
+        scratch_bytes=MIB,
+        kill_s=60,
     )
-    with Slot(site, limits, preload=(), index=8) as slot:
-        if slot._cgroup is None:
+    with Sandbox(site, limits, preload=(), index=8) as sandbox:
+        if sandbox._cgroup is None:
             pytest.skip("this user may make no cgroup here")
-        folder = slot._cgroup.folder
-        with slot.open(STUDENT) as question:
+        folder = sandbox._cgroup.folder
+        with sandbox.open(STUDENT) as question:
             run(question, "result = 1")
             assert oom_kills(folder) == 0
-            with contextlib.suppress(QuestionOver):
+            with contextlib.suppress(ProcessEnded):
                 run(question, MANY_AREAS, timeout_s=20)
         assert oom_kills(folder) > 0
-        with slot.open(STUDENT) as question:
+        with sandbox.open(STUDENT) as question:
             assert run(question, "result = 1") == 1
-        assert slot.starts == 1
+        assert sandbox.starts == 1
     assert not folder.exists()
 
 
@@ -225,7 +230,7 @@ def test_the_cgroup_of_a_killed_judge_is_removed_by_the_next(monkeypatch):
     left = MemoryCgroup.create(8, 100 * MIB)
     if left is None:
         pytest.skip("this user may make no cgroup here")
-    gone = left.folder.with_name("mlsys-slot-999999999-0-0")
+    gone = left.folder.with_name("mlsys-sandbox-999999999-0-0")
     left.folder.rmdir()
     gone.mkdir()
     another = MemoryCgroup.create(8, 100 * MIB)
@@ -235,7 +240,7 @@ def test_the_cgroup_of_a_killed_judge_is_removed_by_the_next(monkeypatch):
 
 
 def test_a_short_machine_is_no_reason_to_end_a_question_that_took_nothing(site):
-    with Slot(site, Limits(machine_bytes=2**60), preload=(), index=8) as slot, slot.open(STUDENT) as question:
+    with Sandbox(site, Limits(machine_bytes=2**60), preload=(), index=8) as sandbox, sandbox.open(STUDENT) as question:
         assert run(question, "time.sleep(0.3); result = 1") == 1
 
 
@@ -258,8 +263,8 @@ def busy_core(core):
 def test_who_gets_no_cpu_is_starved_and_who_sleeps_is_timed_out(site):
     limits = Limits(cpu_s=3, wall_s=5.0, kill_s=60, start_s=120, open_s=60, close_s=10)
     kinds = []
-    with busy_core(min(os.sched_getaffinity(0))), Slot(site, limits, preload=(), index=8) as slot:
+    with busy_core(min(os.sched_getaffinity(0))), Sandbox(site, limits, preload=(), index=8) as sandbox:
         for source in ("while True: pass", "time.sleep(100)"):
-            with slot.open(STUDENT) as question:
+            with sandbox.open(STUDENT) as question:
                 kinds.append(over(question, source).kind)
     assert kinds == ["starved", "timed out"]

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mlsys.judge.sandbox.host import Limits, Tampered
-from mlsys.judge.sandbox.protocol.shared_buffer import DTYPES, Arena
+from mlsys.judge.sandbox.protocol.shared_buffer import DTYPES, SharedBuffer
 from mlsys.judge.sandbox.protocol.transport import nesting, parse_json, read_message, write_message
 
-SMALL = Limits(arena_bytes=2**16)
+SMALL = Limits(buffer_bytes=2**16)
 
 # Names that lies are made of: the nonce of the request, and a message as an honest worker writes it.
 LIAR = """
@@ -41,10 +41,10 @@ def assert_tampered(question, source, match=None):
 
 
 @pytest.fixture
-def arena():
-    arena = Arena.create(SMALL.arena_bytes)
-    yield arena
-    os.close(arena.descriptor)
+def buffer():
+    buffer = SharedBuffer.create(SMALL.buffer_bytes)
+    yield buffer
+    os.close(buffer.descriptor)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -74,13 +74,13 @@ def test_strided_tensors_arrive_contiguous(question):
 
 def test_inputs_changed_inside_do_not_change_outside(question):
     sent = np.ones(1000)
-    run(question, "tensors[0][:] = 7; os.pwrite(channel.arena.descriptor, bytes(8000), 0)", sent)
+    run(question, "tensors[0][:] = 7; os.pwrite(channel.buffer.descriptor, bytes(8000), 0)", sent)
     assert sent.sum() == 1000
 
 
-def test_a_reply_stays_as_it_was_when_the_arena_changes_later(question):
+def test_a_reply_stays_as_it_was_when_the_shared_buffer_changes_later(question):
     [back] = question.request({"source": "results = [tensors[0] * 2]"}, [np.ones(1000)]).tensors
-    run(question, "os.pwrite(channel.arena.descriptor, b'x' * 8000, 0)")
+    run(question, "os.pwrite(channel.buffer.descriptor, b'x' * 8000, 0)")
     assert back.sum() == 2000
 
 
@@ -156,13 +156,13 @@ def test_a_tensor_that_is_none_is_tampering_or_empty(question, tensor):
     assert_tampered(question, source)
 
 
-def test_tensors_that_overlap_may_not_exceed_the_arena_together(question):
+def test_tensors_that_overlap_may_not_exceed_the_shared_buffer_together(question):
     assert_tampered(question, "send(say(tensors=[['uint8', [1 << 25], 0]] * 3))", "limit")
 
 
 def test_booleans_are_zero_or_one(question):
     source = (
-        f"{LIAR}\nos.pwrite(channel.arena.descriptor, bytes([0, 1, 2, 255]), 0)\nsend(say(tensors=[['bool', [4], 0]]))"
+        f"{LIAR}\nos.pwrite(channel.buffer.descriptor, bytes([0, 1, 2, 255]), 0)\nsend(say(tensors=[['bool', [4], 0]]))"
     )
     [back] = question.request({"source": source}).tensors
     assert back.view(np.uint8).tolist() == [0, 1, 1, 1]
@@ -188,17 +188,17 @@ def test_descriptors_sent_along_are_tampering_and_do_not_arrive(question):
     assert open_files() <= before
 
 
-def test_a_closed_connection_with_the_process_alive_is_tampering(slot, monkeypatch):
-    monkeypatch.setattr(slot, "limits", Limits(kill_s=0.5))
-    with slot.open(STUDENT) as question:
+def test_a_closed_connection_with_the_process_alive_is_tampering(sandbox, monkeypatch):
+    monkeypatch.setattr(sandbox, "limits", Limits(kill_s=0.5))
+    with sandbox.open(STUDENT) as question:
         assert_tampered(
             question, "channel.connection.close()\nos.closerange(3, 64)\ntime.sleep(100)", "closed its connection"
         )
 
 
-def test_an_empty_message_is_a_closed_connection(slot, monkeypatch):
-    monkeypatch.setattr(slot, "limits", Limits(kill_s=0.5))
-    with slot.open(STUDENT) as question:
+def test_an_empty_message_is_a_closed_connection(sandbox, monkeypatch):
+    monkeypatch.setattr(sandbox, "limits", Limits(kill_s=0.5))
+    with sandbox.open(STUDENT) as question:
         assert_tampered(question, "send(b'')\ntime.sleep(100)")
 
 
@@ -207,14 +207,14 @@ def test_an_empty_message_is_a_closed_connection(slot, monkeypatch):
     [
         "os.ftruncate(fd, 0)",
         "os.ftruncate(fd, 1 << 40)",
-        "os.pwrite(fd, b'x' * 4096, channel.arena.size)",
-        "os.posix_fallocate(fd, 0, channel.arena.size + 1)",
+        "os.pwrite(fd, b'x' * 4096, channel.buffer.size)",
+        "os.posix_fallocate(fd, 0, channel.buffer.size + 1)",
         "import fcntl; fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)",
     ],
 )
-def test_the_arena_can_be_neither_resized_nor_sealed(question, attempt):
+def test_the_shared_buffer_can_be_neither_resized_nor_sealed(question, attempt):
     source = f"""
-fd = channel.arena.descriptor
+fd = channel.buffer.descriptor
 try:
     {attempt}
     result = "done"
@@ -231,9 +231,9 @@ except OSError as error:
 def test_flags_set_on_the_descriptors_inside_do_not_reach_the_judge(question, flags):
     source = f"""
 import fcntl
-for fd in (channel.arena.descriptor, 1):
+for fd in (channel.buffer.descriptor, 1):
     fcntl.fcntl(fd, fcntl.F_SETFL, {flags})
-os.lseek(channel.arena.descriptor, 12345, 0)
+os.lseek(channel.buffer.descriptor, 12345, 0)
 """
     run(question, source)
     sent = np.arange(1000)
@@ -284,16 +284,16 @@ def test_nesting_counts_brackets_outside_of_text(value):
 @settings(max_examples=40)
 @given(st.dictionaries(st.text(max_size=5).filter(lambda text: text.isascii()), json_values, max_size=4))
 def test_a_header_is_read_as_it_was_written(header):
-    arena = Arena(-1, 0)
-    written = write_message(arena, "n", header, [], SMALL)
-    assert read_message(arena, written, SMALL, "n")[1].header == header
+    buffer = SharedBuffer(-1, 0)
+    written = write_message(buffer, "n", header, [], SMALL)
+    assert read_message(buffer, written, SMALL, "n")[1].header == header
 
 
 @settings(max_examples=40)
 @given(st.binary(max_size=200))
-def test_any_bytes_are_read_or_tampering(arena_bytes):
+def test_any_bytes_are_read_or_tampering(buffer_bytes):
     with contextlib.suppress(Tampered):
-        read_message(Arena(-1, 0), arena_bytes, SMALL, "n")
+        read_message(SharedBuffer(-1, 0), buffer_bytes, SMALL, "n")
 
 
 @pytest.mark.parametrize(

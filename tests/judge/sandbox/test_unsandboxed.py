@@ -1,4 +1,4 @@
-"""A slot without a sandbox, as `mlsys grade --unsafe-no-sandbox` has it: what it still keeps, and what it gives up."""
+"""Processes without bubblewrap, as `mlsys grade --unsafe-no-sandbox` runs them: what still holds, and what does not."""
 
 import os
 import shutil
@@ -9,29 +9,29 @@ import pytest
 from helpers.alive import alive
 from helpers.sending import STUDENT, make_site, run
 
-from mlsys.judge.sandbox.host import Limits, QuestionOver, Slot
+from mlsys.judge.sandbox.host import Limits, ProcessEnded, Sandbox
 
 DAEMON = """if os.fork() == 0:
   os.setsid()
   if os.fork(): os._exit(0)"""
-LIMITS = Limits(sandboxed=False, cpu_s=2, wall_s=40, memory_bytes=200 * 2**20, arena_bytes=2**20, kill_s=60)
+LIMITS = Limits(sandboxed=False, cpu_s=2, wall_s=40, memory_bytes=200 * 2**20, buffer_bytes=2**20, kill_s=60)
 
 
 @pytest.fixture(scope="module")
-def bare_slot():
+def unsandboxed():
     os.environ["MLSYS_TEST_SECRET"] = "1"
-    # Below pytest's own folder the slot's user could not read it.
+    # Below pytest's own folder the sandbox's user could not read it.
     site = Path(tempfile.mkdtemp(prefix="mlsys-test-site-"))
     try:
-        with Slot(make_site(site), LIMITS, preload=(), index=5) as slot:
-            yield slot
+        with Sandbox(make_site(site), LIMITS, preload=(), index=5) as sandbox:
+            yield sandbox
     finally:
         shutil.rmtree(site)
         del os.environ["MLSYS_TEST_SECRET"]
 
 
-def test_files_of_the_machine_can_be_seen_and_nothing_is_root(bare_slot):
-    with bare_slot.open(STUDENT) as question:
+def test_files_of_the_machine_can_be_seen_and_nothing_is_root(unsandboxed):
+    with unsandboxed.open(STUDENT) as question:
         assert run(question, "result = os.path.exists('/etc/passwd')")
         assert run(question, "result = os.getuid()") != 0 or os.geteuid() != 0
         status = run(question, "result = open('/proc/self/status').read()")
@@ -40,16 +40,16 @@ def test_files_of_the_machine_can_be_seen_and_nothing_is_root(bare_slot):
     assert "NoNewPrivs:\t1" in status
 
 
-def test_the_environment_is_not_that_of_the_judge(bare_slot):
-    with bare_slot.open(STUDENT) as question:
+def test_the_environment_is_not_that_of_the_judge(unsandboxed):
+    with unsandboxed.open(STUDENT) as question:
         assert "MLSYS_TEST_SECRET" not in run(question, "result = list(os.environ)")
         assert run(question, "result = os.environ['HOME']") == run(question, "result = os.getcwd()")
 
 
-def test_what_one_question_writes_is_gone_in_the_next(bare_slot):
-    with bare_slot.open(STUDENT) as question:
+def test_what_one_question_writes_is_gone_in_the_next(unsandboxed):
+    with unsandboxed.open(STUDENT) as question:
         run(question, "Path('deep').mkdir(); Path('deep', 'left').write_text('x'); Path('left').write_text('x')")
-    with bare_slot.open(STUDENT) as question:
+    with unsandboxed.open(STUDENT) as question:
         assert run(question, "result = os.listdir('.')") == []
 
 
@@ -68,17 +68,17 @@ def test_what_one_question_writes_is_gone_in_the_next(bare_slot):
         ("held = [b'x' * 2**20 for _ in range(300)]; time.sleep(30)", "out of memory"),
     ],
 )
-def test_limits_still_hold(bare_slot, source, kind):
-    with bare_slot.open(STUDENT) as question:
-        with pytest.raises(QuestionOver) as over:
+def test_limits_still_hold(unsandboxed, source, kind):
+    with unsandboxed.open(STUDENT) as question:
+        with pytest.raises(ProcessEnded) as over:
             question.request({"source": source})
         assert over.value.ending.kind == kind
         assert over.value.ending.wall_s < LIMITS.wall_s
-    with bare_slot.open(STUDENT) as question:
+    with unsandboxed.open(STUDENT) as question:
         assert run(question, "result = 1 + 1") == 2
 
 
-def test_a_daemon_of_another_session_dies_with_its_question(bare_slot):
+def test_a_daemon_of_another_session_dies_with_its_question(unsandboxed):
     source = f"""
 {DAEMON}
   Path("daemon").write_text(str(os.getpid()))
@@ -86,7 +86,7 @@ def test_a_daemon_of_another_session_dies_with_its_question(bare_slot):
 while not Path("daemon").exists() or not Path("daemon").read_text(): time.sleep(0.01)
 result = int(Path("daemon").read_text())
 """
-    with bare_slot.open(STUDENT) as question:
+    with unsandboxed.open(STUDENT) as question:
         daemon = run(question, source)
         assert alive(daemon)
     assert not alive(daemon)
@@ -102,25 +102,25 @@ result = int(Path("daemon").read_text())
     ],
     ids=["deep", "closed", "read-only", "renamed"],
 )
-def test_files_left_behind_do_not_end_the_slot(bare_slot, left):
+def test_files_left_behind_do_not_end_the_sandbox(unsandboxed, left):
     if "rename" in left and os.geteuid() != 0:
         pytest.skip("without root, the folder's owner is the judge's own user")
-    with bare_slot.open(STUDENT) as question:
+    with unsandboxed.open(STUDENT) as question:
         run(question, left)
-    starts = bare_slot.starts
-    with bare_slot.open(STUDENT) as question:
+    starts = unsandboxed.starts
+    with unsandboxed.open(STUDENT) as question:
         assert run(question, "result = 1 + 1") == 2
-    assert bare_slot.starts == starts
+    assert unsandboxed.starts == starts
 
 
-def test_a_process_left_behind_dies_with_its_question(bare_slot):
+def test_a_process_left_behind_dies_with_its_question(unsandboxed):
     source = """
 left = os.fork()
 if left == 0:
     time.sleep(100)
 result = [left, os.getpid()]
 """
-    with bare_slot.open(STUDENT) as question:
+    with unsandboxed.open(STUDENT) as question:
         processes = run(question, source)
         assert all(alive(process) for process in processes)
     assert not any(alive(process) for process in processes)

@@ -4,6 +4,7 @@ import unicodedata
 
 import pytest
 
+from mlsys.judge.shared.messages import Cell
 from mlsys.judge.shared.untrusted_text import own_lines, printable
 
 
@@ -46,7 +47,7 @@ def test_a_pile_of_marks_is_cut_down():
 
 
 def test_lines_are_the_judges_and_few():
-    cells = [{"label": "your answer q", "source": "\n".join(f"line_{n}" for n in range(1, 100))}]
+    cells = [Cell("answer", "your answer q", "\n".join(f"line_{n}" for n in range(1, 100)))]
     said = [f"your answer q, line {n}: LEAK" for n in (3, 14, 15, 92, 92, 65)] + ["your answer q, line 9 failed: LEAK"]
     said += ["your answer q, line 100: x", "your answer q, line 0: x", "your answer z, line 1: x", "LEAK"]
     assert own_lines(said, cells) == [

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlsys.judge.sandbox.protocol.shared_buffer import Tampered
-from mlsys.judge.shared.values import MOST_ITEMS, NotSendable, decode, encode
+from mlsys.judge.shared.values import MAX_ITEMS, NotSendable, decode, encode
 
 plain = st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.floats(allow_nan=False) | st.text(max_size=5)
 values = st.recursive(
@@ -158,7 +158,7 @@ def test_a_value_of_a_derived_class_arrives_as_the_plain_one(value, plain_value)
         {"key": object()},
         {(1, 2): 3},
         [[Colour.RED]],
-        [0] * MOST_ITEMS,
+        [0] * MAX_ITEMS,
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -185,8 +185,8 @@ def test_what_is_no_plain_value_does_not_cross(value):
         {"tensor": 0, "dtype": "bfloat16", "strides": [1]},
         {"tensor": 0, "dtype": "float32"},
         {"pickle": "x"},
-        {"list": [0] * (MOST_ITEMS + 1)},
-        {"dict": [[number, 0] for number in range(MOST_ITEMS)]},
+        {"list": [0] * (MAX_ITEMS + 1)},
+        {"dict": [[number, 0] for number in range(MAX_ITEMS)]},
     ],
     ids=lambda value: str(value)[:40],
 )

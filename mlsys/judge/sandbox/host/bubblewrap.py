@@ -1,4 +1,4 @@
-"""The bubblewrap sandbox of a slot: which files it shows, and the user it runs as."""
+"""The bubblewrap command of a sandbox: the files that it shows, and the user that it runs as."""
 
 import glob
 import os
@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from mlsys.core.package import PACKAGE
-from mlsys.judge.sandbox.protocol.places import FIRST_SLOT_UID, SCRATCH, SITE, SandboxError
+from mlsys.judge.sandbox.protocol.places import FIRST_SANDBOX_UID, SCRATCH, SITE, SandboxError
 
 _SYSTEM_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64")
 _APPARMOR_SWITCH = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
@@ -31,20 +31,20 @@ _ENVIRONMENT = {
 
 
 def sandbox_command(site: Path, *, index: int, gpu: bool, scratch_bytes: int, command: list[str]) -> list[str]:
-    """The command that runs another inside a sandbox.
+    """Return the command that runs another one inside a sandbox.
 
-    Root becomes the slot's user first. A Python under root's home may be closed to that user, so root shows files in
+    Root becomes the sandbox's user first. A Python under root's home may be closed to that user, so root shows files in
     an outer bubblewrap.
 
     Args:
         site: folder to import from besides the virtual environment; `/site` inside.
-        index: number of the slot.
+        index: number of the sandbox.
         gpu: show the NVIDIA devices.
         scratch_bytes: size of the writable folder.
         command: program and arguments.
 
     Raises:
-        SandboxError: a program is missing, the site is closed to the slot's user, or Python's folder holds more than
+        SandboxError: a program is missing, the site is closed to the sandbox's user, or Python's folder holds more than
             Python.
     """
     bubblewrap = _program("bwrap", "bubblewrap")
@@ -57,9 +57,9 @@ def sandbox_command(site: Path, *, index: int, gpu: bool, scratch_bytes: int, co
     outer: list[str] = []
     if os.geteuid() == 0:
         if site.stat().st_mode & 0o005 != 0o005:
-            raise SandboxError(f"{site} is closed to the slot's user; run: chmod -R go+rX {site}")
+            raise SandboxError(f"{site} is closed to the sandbox's user; run: chmod -R go+rX {site}")
         outer = [bubblewrap, *_file_flags(files), *_bind("--dev-bind", "/proc"), *_bind("--dev-bind", "/dev")]
-        outer += ["--dir", "/tmp", *_become(FIRST_SLOT_UID + index)]
+        outer += ["--dir", "/tmp", *_become(FIRST_SANDBOX_UID + index)]
         files = {inside: inside for inside in files.values()}
     flags = [*_namespace_flags(bubblewrap), *_environment_flags(gpu), *_file_flags(files)]
     flags += ["--proc", "/proc", "--dev", "/dev"]
@@ -70,19 +70,19 @@ def sandbox_command(site: Path, *, index: int, gpu: bool, scratch_bytes: int, co
 
 
 def unsandboxed_command(*, index: int, gpu: bool, scratch: Path, command: list[str]) -> list[str]:
-    """The command that runs another in no sandbox, with the same environment; root still becomes the slot's user.
+    """Return the command that runs another one without bubblewrap; root still becomes the sandbox's user.
 
     Args:
-        index: number of the slot.
+        index: number of the sandbox.
         gpu: whether kernels are compiled, not interpreted.
-        scratch: a folder of the slot's user.
+        scratch: a folder of the sandbox's user.
         command: program and arguments.
 
     Raises:
         SandboxError: setpriv is missing.
     """
     environment = {name: value.replace(SCRATCH, str(scratch)) for name, value in _environment(gpu).items()}
-    become = _become(FIRST_SLOT_UID + index) if os.geteuid() == 0 else []
+    become = _become(FIRST_SANDBOX_UID + index) if os.geteuid() == 0 else []
     return [
         _program("env", "coreutils"),
         "-i",
@@ -93,7 +93,7 @@ def unsandboxed_command(*, index: int, gpu: bool, scratch: Path, command: list[s
 
 
 def python_folders() -> list[Path]:
-    """The folders that this Python and its virtual environment are in, without those in /usr and in each other.
+    """Return the folders of this Python and its virtual environment, without those in /usr and in each other.
 
     Raises:
         SandboxError: one is / or a home.
@@ -110,12 +110,12 @@ def python_folders() -> list[Path]:
 
 
 def installed_package() -> Path:
-    """The folder of the package that runs here; installed as a wheel, it lies among Python's own files."""
+    """Return the folder of the package that runs here; installed as a wheel, it lies among Python's own files."""
     return PACKAGE.resolve()
 
 
 def shown_folders() -> list[Path]:
-    """All that a sandbox shows of this machine's files, besides the site.
+    """Return the folders of this machine that a sandbox shows, besides the site.
 
     Raises:
         SandboxError: Python's folder holds more than Python.
@@ -125,7 +125,7 @@ def shown_folders() -> list[Path]:
 
 
 def explain(complaint: str) -> str:
-    """What bubblewrap said, and what to do about it where that is known."""
+    """Explain a complaint of bubblewrap, and what to do about it where that is known."""
     text = complaint.strip() or "it ended without a word"
     if _APPARMOR_SWITCH.exists() and _APPARMOR_SWITCH.read_text().strip() == "1":
         profile = f"abi <abi/4.0>,\nprofile bwrap {shutil.which('bwrap')} flags=(unconfined) {{\n  userns,\n}}\n"
@@ -146,7 +146,7 @@ def _program(name: str, package: str) -> str:
 
 
 def _file_flags(files: dict[Path, Path]) -> list[str]:
-    """Show /usr and `files` (outside to inside), read-only."""
+    """Return the flags that show /usr and `files` (outside to inside), read-only."""
     flags = _bind("--ro-bind", "/usr")
     for name in _SYSTEM_FOLDERS:
         path = Path("/", name)
@@ -155,7 +155,7 @@ def _file_flags(files: dict[Path, Path]) -> list[str]:
         elif path.exists():
             flags += _bind("--ro-bind", str(path))
     for outside, inside in files.items():
-        for parent in reversed(inside.parents[:-1]):  # bubblewrap's own would be closed to the slot's user
+        for parent in reversed(inside.parents[:-1]):  # bubblewrap's own would be closed to the sandbox's user
             flags += ["--perms", "0755", "--dir", str(parent)]
         flags += ["--ro-bind", str(outside), str(inside)]
     return flags

@@ -1,6 +1,6 @@
-"""A memory cgroup around each slot, where this user may make one: the kernel then limits what no look at /proc shows.
+"""A memory cgroup around each sandbox, where this user may make one, for memory that /proc does not show.
 
-It is a second line behind the watchdog, which ends a question for its memory and says so.
+It is a second line behind the watchdog, which ends a process for its memory and says so.
 """
 
 import contextlib
@@ -12,20 +12,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _JOIN = 'echo $$ > "$0" && exec "$@"'
-_PREFIX = "mlsys-slot"
+_PREFIX = "mlsys-sandbox"
 _LIMITS_V1 = ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes")  # the second with swap, where that is counted
 _LIMITS_V2 = ("memory.max",)
 
 
 @dataclass(frozen=True)
 class MemoryCgroup:
-    """A cgroup of its own for the processes of one slot."""
+    """A cgroup of its own for the processes of one sandbox."""
 
     folder: Path
 
     @classmethod
     def create(cls, index: int, limit_bytes: int) -> "MemoryCgroup | None":
-        """Make a cgroup for slot `index` of this process; None where that is not possible.
+        """Make a cgroup for sandbox `index` of this process; None where that is not possible.
 
         Whether it is depends on the kernel, the container and the user, so this tries to enter it.
         """
@@ -48,11 +48,11 @@ class MemoryCgroup:
         return cgroup
 
     def command(self, command: Sequence[str]) -> list[str]:
-        """The command that runs another inside."""
+        """Return the command that runs another one inside the cgroup."""
         return ["/bin/sh", "-c", _JOIN, str(self.folder / "cgroup.procs"), *command]
 
     def remove(self, within_s: float) -> None:
-        """Remove it, once its processes have ended; later ones of this user remove what is left after that time."""
+        """Remove the cgroup once its processes have ended; a later grader of this user removes one that is left."""
         until_s = time.monotonic() + within_s
         while True:
             try:
@@ -68,7 +68,7 @@ class MemoryCgroup:
 
 
 def _parent() -> Path | None:
-    """Where a cgroup that limits memory can be made for processes of this one."""
+    """Return the folder in which this process can make a cgroup that limits memory; None if there is none."""
     own = dict(line.split(":", 2)[1:] for line in Path("/proc/self/cgroup").read_text().splitlines())
     for line in Path("/proc/self/mounts").read_text().splitlines():
         _, point, kind, options, *_ = line.split()

@@ -1,4 +1,4 @@
-"""The judge's end of the socket to a warm parent."""
+"""The judge's end of the socket to a sandbox's fork server."""
 
 import json
 import socket
@@ -10,12 +10,12 @@ from mlsys.judge.sandbox.protocol.transport import wait_for_message
 _REPORT_BYTES = 64 * 1024
 
 
-class ParentLost(Exception):
-    """The warm parent has ended."""
+class ForkServerLost(Exception):
+    """The fork server has ended."""
 
 
 class Control:
-    """Commands to a warm parent and what it tells; it is trusted."""
+    """Commands to a fork server, and its reports; it is trusted."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
@@ -25,18 +25,18 @@ class Control:
         """Send a command.
 
         Raises:
-            ParentLost: nobody listens.
+            ForkServerLost: nobody listens.
         """
         try:
             socket.send_fds(self._connection, [json.dumps(command).encode()], descriptors or [])
         except (BrokenPipeError, ConnectionResetError) as error:
-            raise ParentLost from error
+            raise ForkServerLost from error
 
     def hear(self, what: set[str], number: int, timeout_s: float) -> dict[str, Any] | None:
-        """The next message about question `number` that has one of the keys `what`; None when none comes in time.
+        """Wait for the next report on process `number` that has one of the keys `what`; None when none comes in time.
 
         Raises:
-            ParentLost: the warm parent has ended.
+            ForkServerLost: the fork server has ended.
         """
         for earlier in self._unheard:
             if _is_about(earlier, what, number):
@@ -47,17 +47,17 @@ class Control:
             try:
                 text = self._connection.recv(_REPORT_BYTES)
             except ConnectionResetError as error:
-                raise ParentLost from error
+                raise ForkServerLost from error
             if not text:
-                raise ParentLost
+                raise ForkServerLost
             message: dict[str, Any] = json.loads(text)
             if _is_about(message, what, number):
                 return message
-            self._unheard.append(message)  # about the other question that runs
+            self._unheard.append(message)  # about another process
         return None
 
     def close(self) -> None:
-        """The warm parent leaves when it sees this."""
+        """Close the socket; the fork server then leaves."""
         self._connection.close()
 
 

@@ -1,4 +1,4 @@
-"""The judge's side of one question: its requests and its end."""
+"""One process in a sandbox, as the judge sees it: requests to it, and its end."""
 
 import contextlib
 import os
@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from mlsys.judge.sandbox.protocol.ending import Ending, Kind, QuestionOver, Report
+from mlsys.judge.sandbox.protocol.ending import Ending, Kind, ProcessEnded, Report
 from mlsys.judge.sandbox.protocol.limits import Limits
-from mlsys.judge.sandbox.protocol.shared_buffer import Arena, Tampered, Tensor
+from mlsys.judge.sandbox.protocol.shared_buffer import SharedBuffer, Tampered, Tensor
 from mlsys.judge.sandbox.protocol.transport import (
     Header,
-    Message,
+    Received,
     read_message,
     receive_bytes,
     wait_for_message,
@@ -26,16 +26,16 @@ from mlsys.judge.sandbox.protocol.transport import (
 
 @dataclass(frozen=True)
 class Ends:
-    """The judge's ends of what it shares with a question; `closing` closes them."""
+    """The judge's ends of what it shares with a sandboxed process; `closing` closes them."""
 
     connection: socket.socket
-    arena: Arena
+    buffer: SharedBuffer
     output: int
     closing: ExitStack
 
 
-class Question:
-    """One question that runs in a slot; `Slot.open` makes it.
+class SandboxProcess:
+    """A process in a sandbox, with everything that it starts; `Sandbox.open` makes it.
 
     After it has ended, for whatever reason, every request raises the error that the first one raised.
     """
@@ -52,7 +52,7 @@ class Question:
         self._wait_for_end = wait_for_end
         self._kill = kill
         self._deadline_s = time.monotonic() + limits.wall_s
-        self._failure: Tampered | QuestionOver | None = None
+        self._failure: Tampered | ProcessEnded | None = None
         self._ending: Ending | None = None
 
     @property
@@ -61,42 +61,42 @@ class Question:
         return self._ending is not None
 
     def allow(self, seconds: float) -> None:
-        """Give it more wall time: it has waited for something that is not its own doing."""
+        """Give the process more wall time, after it has waited for something that is not its own doing."""
         self._deadline_s += seconds
 
-    def request(self, header: Header, tensors: Sequence[Tensor] = (), timeout_s: float | None = None) -> Message:
+    def request(self, header: Header, tensors: Sequence[Tensor] = (), timeout_s: float | None = None) -> Received:
         """Send a request and wait for its reply.
 
         Args:
             header: anything that JSON can say.
             tensors: arrays of any strides; they arrive contiguous.
-            timeout_s: for this request, within what is left of the question's wall time.
+            timeout_s: for this request, within what is left of the process's wall time.
 
         Raises:
-            Tampered: the reply breaks a rule of the transport; the question is killed.
-            QuestionOver: it crashed, left, or ran out of time or memory; its `ending` says which.
-            ValueError: this request is beyond the limits; the question goes on.
+            Tampered: the reply breaks a rule of the transport; the process is killed.
+            ProcessEnded: it crashed, left, or ran out of time or memory; its `ending` says which.
+            ValueError: this request is beyond the limits; the process goes on.
         """
         if self._failure:
             raise self._failure
         if self._ending:
-            raise QuestionOver(self._ending)
+            raise ProcessEnded(self._ending)
         nonce = secrets.token_hex(16)
-        message = write_message(self._ends.arena, nonce, header, tensors, self._limits)
+        message = write_message(self._ends.buffer, nonce, header, tensors, self._limits)
         deadline_s = min(self._deadline_s, time.monotonic() + (self._limits.wall_s if timeout_s is None else timeout_s))
         try:
             received = self._exchange(message, deadline_s)
-            return read_message(self._ends.arena, received, self._limits, nonce)[1]
+            return read_message(self._ends.buffer, received, self._limits, nonce)[1]
         except Tampered as error:
             self._failure = error
             self._finish("tampered", self._kill())
             raise
-        except QuestionOver as error:
+        except ProcessEnded as error:
             self._failure = error
             raise
 
     def close(self) -> Ending:
-        """Tell the question to leave, kill it if it does not, and say how it ended."""
+        """Tell the process to leave, kill it if it does not, and return how it ended."""
         if self._ending:
             return self._ending
         with contextlib.suppress(OSError):  # it may have left already
@@ -117,7 +117,7 @@ class Question:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # a closed end shows in what is received
             connection.send(message)
         if not wait_for_message(connection, deadline_s):
-            raise QuestionOver(self._finish("timed out", self._kill()))
+            raise ProcessEnded(self._finish("timed out", self._kill()))
         with contextlib.suppress(ConnectionResetError):
             received = receive_bytes(connection, self._limits)
             if received:
@@ -125,11 +125,11 @@ class Question:
         report = self._wait_for_end(self._limits.kill_s)
         if report is None:
             raise Tampered("it closed its connection and runs on")
-        raise QuestionOver(self._finish(None, report))
+        raise ProcessEnded(self._finish(None, report))
 
     def _finish(self, reason: Kind | None, report: Report) -> Ending:
         output = b""
-        with contextlib.suppress(BlockingIOError):  # a lost slot's pipe may still be open elsewhere
+        with contextlib.suppress(BlockingIOError):  # a lost sandbox's pipe may still be open elsewhere
             output = os.read(self._ends.output, self._limits.output_bytes)
         self._ends.closing.close()
         self._ending = Ending.of(report, reason, output.decode("utf-8", "replace"), self._limits)

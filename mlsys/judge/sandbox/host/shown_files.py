@@ -1,4 +1,4 @@
-"""Which files of this machine a sandbox shows, whatever names they have there."""
+"""Find which files of this machine a sandbox shows, whatever names they have there."""
 
 import re
 from collections.abc import Iterable
@@ -44,7 +44,7 @@ def exposed(private: Iterable[Path]) -> str:
 
 
 def _place(mounts: list[_Mount], path: Path) -> tuple[str, PurePosixPath]:
-    """The device that a path is on, and where in its file system: the same under all names of a file."""
+    """Return the device that a path is on, and its place in that file system: the same under all names of a file."""
     resolved = PurePosixPath(path.resolve())
     # Of two mounts at the same place the later one hides the other.
     mount = max(
@@ -55,7 +55,7 @@ def _place(mounts: list[_Mount], path: Path) -> tuple[str, PurePosixPath]:
 
 
 def _parts(mounts: list[_Mount], folder: Path) -> list[tuple[str, PurePosixPath]]:
-    """Where what a folder shows lies: the folder itself, and everything mounted below it."""
+    """Return the places of what a folder shows: the folder itself, and everything mounted below it."""
     resolved = PurePosixPath(folder.resolve())
     below = [(mount.device, mount.root) for mount in mounts if mount.point.is_relative_to(resolved)]
     return [_place(mounts, folder), *below]

@@ -1,4 +1,4 @@
-"""The two processes of one question: the first of its PID namespace, which is ours, and the one that runs student code.
+"""The first process of a PID namespace, which is ours, and its child, which runs student code.
 
 When the first ends, the kernel kills every process of the namespace; its mounts and what was written there go with it.
 """
@@ -23,16 +23,16 @@ from mlsys.judge.sandbox.inside.seccomp import install_filter
 from mlsys.judge.sandbox.protocol.channel import Channel
 from mlsys.judge.sandbox.protocol.limits import Limits
 from mlsys.judge.sandbox.protocol.places import SCRATCH
-from mlsys.judge.sandbox.protocol.shared_buffer import Arena
+from mlsys.judge.sandbox.protocol.shared_buffer import SharedBuffer
 
 STATUS = struct.Struct("i")
 _FIRST_TO_BE_KILLED = "1000"
-"""What a process writes for the kernel to choose it when the machine has no memory left."""
+"""Score by which the kernel kills a process first when the machine has no memory left."""
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What both processes need to know."""
+    """Arguments of both processes."""
 
     entry: str
     limits: Limits
@@ -42,18 +42,18 @@ class Setup:
 
 @dataclass(frozen=True)
 class Descriptors:
-    """What the judge has passed in, and where the first process reports the wait status of the other."""
+    """Descriptors that the judge has passed in, and the one for the wait status of the student's process."""
 
     connection: int
-    arena: int
+    buffer: int
     output: int
     status: int
 
 
 def run_first_process(setup: Setup, descriptors: Descriptors) -> NoReturn:
-    """Build the question's file system, start the student's process, wait for its end and report it."""
+    """Build the file system, start the student's process, wait for its end and report it."""
     try:
-        os.setsid()  # else kill(0) from inside would reach the warm parent's process group
+        os.setsid()  # else kill(0) from inside would reach the fork server's process group
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, it would lose the CPU time of those it waits for
         if setup.limits.sandboxed:
@@ -71,7 +71,7 @@ def run_first_process(setup: Setup, descriptors: Descriptors) -> NoReturn:
         student = os.fork()
         if student == 0:
             run_student_process(setup, descriptors)
-        for descriptor in (descriptors.connection, descriptors.arena, descriptors.output):
+        for descriptor in (descriptors.connection, descriptors.buffer, descriptors.output):
             os.close(descriptor)
         ended, status = 0, 0
         while ended != student:
@@ -90,13 +90,14 @@ def run_student_process(setup: Setup, descriptors: Descriptors) -> NoReturn:
         if not setup.limits.sandboxed:
             linux.die_with_parent()
         linux.set_readable_by_others(True)  # or its own /proc/self would be closed to it
-        connection, arena = take_descriptors(descriptors)
+        connection, buffer = take_descriptors(descriptors)
         set_limits(setup.limits)
         with contextlib.suppress(OSError):  # without a sandbox, /proc may be read-only
             Path("/proc/self/oom_score_adj").write_text(_FIRST_TO_BE_KILLED)
         module, _, function = setup.entry.partition(":")
         serve = getattr(importlib.import_module(module), function)
-        channel = Channel(socket.socket(fileno=connection), Arena(arena, setup.limits.arena_bytes), setup.limits)
+        limits = setup.limits
+        channel = Channel(socket.socket(fileno=connection), SharedBuffer(buffer, limits.buffer_bytes), limits)
         install_filter(setup.system_call_filter)
         with contextlib.suppress(EOFError):
             serve(channel)
@@ -110,11 +111,11 @@ def run_student_process(setup: Setup, descriptors: Descriptors) -> NoReturn:
 
 
 def take_descriptors(descriptors: Descriptors) -> tuple[int, int]:
-    """Keep standard input (empty), output and error (the pipe), the socket and the arena; close all others."""
+    """Keep standard input (empty), output and error (the pipe), the socket and the shared buffer; close all others."""
     empty = os.open(os.devnull, os.O_RDONLY)
     for kept, target in ((empty, 0), (descriptors.output, 1), (descriptors.output, 2)):
         os.dup2(kept, target)
-    low, high = sorted((descriptors.connection, descriptors.arena))
+    low, high = sorted((descriptors.connection, descriptors.buffer))
     os.closerange(3, low)
     os.closerange(low + 1, high)
     os.closerange(high + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
@@ -122,12 +123,12 @@ def take_descriptors(descriptors: Descriptors) -> tuple[int, int]:
     sys.stdout = LossyStream(1)
     sys.stderr = LossyStream(2)
     faulthandler.enable(2)
-    return descriptors.connection, descriptors.arena
+    return descriptors.connection, descriptors.buffer
 
 
 def set_limits(limits: Limits) -> None:
-    """Limits that the kernel keeps; hard ones, which only root can raise again."""
-    file_bytes = max(limits.scratch_bytes, limits.arena_bytes)  # the arena is a file too
+    """Set the limits that the kernel keeps; hard ones, which only root can raise again."""
+    file_bytes = max(limits.scratch_bytes, limits.buffer_bytes)  # the shared buffer is a file too
     for which, soft, hard in (
         (resource.RLIMIT_CPU, limits.cpu_s, limits.cpu_s + 1),  # the soft one names its signal, the hard one kills
         (resource.RLIMIT_DATA, limits.data_bytes, limits.data_bytes),
@@ -143,7 +144,7 @@ def set_limits(limits: Limits) -> None:
 
 
 class LossyStream(io.TextIOWrapper):
-    """Text to a pipe that nobody reads meanwhile: what no longer fits is dropped, nothing waits or fails."""
+    """A text stream to a pipe that nobody reads meanwhile: what no longer fits is dropped, nothing waits or fails."""
 
     def __init__(self, descriptor: int) -> None:
         pipe = cast("Any", _LossyPipe(descriptor))  # a buffer between would lose its content in a crash

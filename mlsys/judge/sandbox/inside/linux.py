@@ -19,7 +19,7 @@ _clone_number = system_call_number("clone")
 
 
 def fork_into_namespaces(flags: int) -> int:
-    """`os.fork` whose child starts in new namespaces and is the first process of its PID namespace.
+    """Fork like `os.fork`, with the child in new namespaces, as the first process of its PID namespace.
 
     With `unshare` the parent's memory would be forked once more, for 3 ms with torch loaded. The hooks of `os.fork` do
     not run: the child must have one thread, do little, and leave by `os._exit`.
@@ -72,7 +72,7 @@ def forbid_new_privileges() -> None:
 
 
 def set_readable_by_others(readable: bool) -> None:
-    """Whether processes of the same user may read and trace this one."""
+    """Set whether processes of the same user may read and trace this one."""
     _check(_libc.prctl(_SET_DUMPABLE, int(readable), 0, 0, 0), "prctl")
 
 

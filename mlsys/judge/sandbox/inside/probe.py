@@ -1,4 +1,4 @@
-"""Looks around in a slot and says what should not be there."""
+"""Look around in a sandbox, and say what should not be there."""
 
 import os
 import sys
@@ -20,7 +20,7 @@ def serve(channel: Channel) -> None:
 
 
 def look_around() -> list[str]:
-    """What is wrong with the place this process runs in."""
+    """Return what is wrong with the place that this process runs in."""
     found = [f"{path} can be seen" for folder in _HIDDEN for path in strangers(Path(folder))]
     found += [f"{folder} can be written" for folder in _READ_ONLY if _can_write(Path(folder))]
     if not _can_write(Path(os.environ["TMPDIR"])):
@@ -40,7 +40,7 @@ def look_around() -> list[str]:
 
 
 def can_be_seen(path: Path) -> bool:
-    """Whether anything of a path can be seen, besides the way to Python's own folders."""
+    """Return whether anything of a path can be seen, besides the way to Python's own folders."""
     try:
         return path in _python_folders() or bool(strangers(path))
     except PermissionError:
@@ -52,7 +52,7 @@ def _python_folders() -> set[Path]:
 
 
 def strangers(path: Path) -> list[Path]:
-    """What can be seen of a path that should be hidden, besides the way to Python's own folders."""
+    """Return what can be seen of a path that should be hidden, besides the way to Python's own folders."""
     python = _python_folders()
     if path in python or not path.exists():
         return []

@@ -51,19 +51,19 @@ DENIED = (
 
 
 class _Condition(ctypes.Structure):
-    """On one argument of a system call (`struct scmp_arg_cmp`)."""
+    """A condition on one argument of a system call (`struct scmp_arg_cmp`)."""
 
     _fields_ = (("argument", c_uint), ("operator", c_int), ("first", c_uint64), ("second", c_uint64))
 
 
 class _Program(ctypes.Structure):
-    """What the kernel takes (`struct sock_fprog`)."""
+    """A filter as the kernel takes it (`struct sock_fprog`)."""
 
     _fields_ = (("length", ctypes.c_ushort), ("instructions", c_void_p))
 
 
 def build_filter(gpu: bool) -> bytes:
-    """The filter's instructions, eight bytes each.
+    """Return the filter's instructions, eight bytes each.
 
     Args:
         gpu: allow what CUDA needs: shared mappings, of device files and of memory, and Unix sockets.
@@ -125,7 +125,7 @@ def install_filter(instructions: bytes) -> None:
 
 
 def system_call_number(name: str) -> int:
-    """The number of a system call on this architecture; below -1 where the architecture has no such call.
+    """Return the number of a system call on this architecture; below -1 where the architecture has no such call.
 
     Raises:
         OSError: libseccomp is missing, or too old to know the name.

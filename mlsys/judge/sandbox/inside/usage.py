@@ -1,4 +1,4 @@
-"""What the processes of a question use, as /proc shows it.
+"""CPU time and memory of the processes of a question, as /proc shows them.
 
 Sums are over all processes of a question, the ended ones too. Nothing that student code does to its own processes may
 make a sum too small: threads that have ended, processes that nobody waits for, pages that lie in swap.
@@ -23,7 +23,7 @@ _HIDDEN_BYTES = 1 << 60
 
 
 def cpu_s(first: int, below: list[Path]) -> float:
-    """CPU time so far of all processes of a question, the ended ones too.
+    """Return the CPU time so far of all processes below `first` and its own, the ended ones too.
 
     Whoever waits for a process takes over its time, and the first process adopts and awaits all whose parent has ended.
     The system-call filter keeps everybody from having children that nobody waits for. So all time is that of a process
@@ -38,12 +38,12 @@ def cpu_s(first: int, below: list[Path]) -> float:
 
 
 def peak_rss_bytes(processes: list[Path]) -> int:
-    """Largest resident size so far of one of the processes."""
+    """Return the largest resident size so far of one of the processes."""
     return max((_sum_bytes(_memory_status(process), ("VmHWM:",)) for process in processes), default=0)
 
 
 def waited_for_cpu_s(processes: list[Path]) -> float:
-    """Longest time that one thread of the processes was ready to run while other threads had the CPUs.
+    """Return the longest time that one thread was ready to run while other threads had the CPUs.
 
     Not the sum over threads: sixty of one question that wait for each other are no sign of a neighbour's load.
     Zero where the kernel does not count it.
@@ -54,7 +54,7 @@ def waited_for_cpu_s(processes: list[Path]) -> float:
 
 
 def memory_bytes(processes: list[Path], limit_bytes: int) -> int:
-    """Memory that the processes use together: exact above the limit, at most too high below it.
+    """Return the memory that processes use together: exact above the limit, at most too high below it.
 
     Each process counts as its own what it still shares with the one it was forked from, so the sum of resident sizes
     is an upper bound, and quick to get. The exact sum divides shared pages by their users; for it the kernel walks all
@@ -65,12 +65,12 @@ def memory_bytes(processes: list[Path], limit_bytes: int) -> int:
 
 
 def available_bytes() -> int:
-    """Memory that the whole machine can still give to programs."""
+    """Return the memory that the whole machine can still give to programs."""
     return _sum_bytes(_read(_PROC / "meminfo"), ("MemAvailable:",))
 
 
 def processes_below(ancestor: int) -> list[Path]:
-    """The folders in /proc of the descendants of a process.
+    """Return the folders in /proc of the descendants of a process.
 
     The first process of a question has all others of it below itself: it adopts those whose parent has ended.
     """
@@ -78,7 +78,7 @@ def processes_below(ancestor: int) -> list[Path]:
 
 
 def descendants(ancestor: int) -> list[int]:
-    """The numbers of the descendants of a process, generation after generation."""
+    """Return the numbers of the descendants of a process, generation after generation."""
     children, found = children_of_all(), [ancestor]
     for process in found:
         found += children.get(process, [])
@@ -86,7 +86,7 @@ def descendants(ancestor: int) -> list[int]:
 
 
 def children_of_all() -> dict[int, list[int]]:
-    """The numbers of all processes, by that of their parent."""
+    """Return the numbers of all processes, by that of their parent."""
     children: dict[int, list[int]] = {}
     for path in _numbered(_PROC):
         if fields := _fields(path):
@@ -106,12 +106,12 @@ def _tasks(process: Path) -> list[Path]:
 
 
 def _fields(process: Path) -> list[str]:
-    """What /proc/PID/stat says after the process's name; nothing if it has ended."""
+    """Return what /proc/PID/stat says after the process's name; nothing if it has ended."""
     return _read(process / "stat").rpartition(")")[2].split()
 
 
 def _memory_status(process: Path) -> str:
-    """The status of a thread that tells the memory of its process; nothing for a process without memory.
+    """Return the status of a thread that tells the memory of its process; nothing for a process without memory.
 
     The first thread can end and leave the memory to others, and those can hand it on faster than they can be read.
     """

@@ -1,4 +1,4 @@
-"""Imports and a first kernel, made once in the warm parent so that no question pays for them.
+"""Imports and a first kernel, done once in the fork server so that no question pays for them.
 
 Triton's interpreter loads and compiles parts of itself on its first call: 33 ms without this, 9 ms with it. On a GPU
 each process would compile Triton's own driver in C and read all of Triton for its version: 0.7 s (Triton 3.6).

@@ -1,32 +1,32 @@
-"""The worker's end of the transport: what a function that answers requests is given."""
+"""The sandboxed process's end of the transport."""
 
 import socket
 from collections.abc import Sequence
 
 from mlsys.judge.sandbox.protocol.limits import Limits
-from mlsys.judge.sandbox.protocol.shared_buffer import Arena, Tensor
+from mlsys.judge.sandbox.protocol.shared_buffer import SharedBuffer, Tensor
 from mlsys.judge.sandbox.protocol.transport import Header, read_message, receive_bytes, write_message
 
 
 class Channel:
-    """Receives requests and replies to them, one at a time."""
+    """A channel on which a process receives requests and replies to them, one at a time."""
 
-    def __init__(self, connection: socket.socket, arena: Arena, limits: Limits) -> None:
+    def __init__(self, connection: socket.socket, buffer: SharedBuffer, limits: Limits) -> None:
         self.connection = connection
-        self.arena = arena
+        self.buffer = buffer
         self._limits = limits
         self._nonce = ""
 
     def receive(self) -> tuple[Header, list[Tensor]]:
-        """The next request; its tensors are writable and this process's own.
+        """Wait for the next request and return it; its tensors are writable and this process's own.
 
         Raises:
-            EOFError: the judge has closed the question.
+            EOFError: the judge has closed the process.
         """
         received = receive_bytes(self.connection, self._limits)
         if not received:
-            raise EOFError("the judge has closed this question")
-        self._nonce, message = read_message(self.arena, received, self._limits)
+            raise EOFError("the judge has closed this process")
+        self._nonce, message = read_message(self.buffer, received, self._limits)
         return message.header, message.tensors
 
     def reply(self, header: Header, tensors: Sequence[Tensor] = ()) -> None:
@@ -36,4 +36,4 @@ class Channel:
             ValueError: the header or the tensors are beyond the limits.
             TypeError: the header holds something that JSON cannot say.
         """
-        self.connection.send(write_message(self.arena, self._nonce, header, tensors, self._limits))
+        self.connection.send(write_message(self.buffer, self._nonce, header, tensors, self._limits))

@@ -1,4 +1,4 @@
-"""How the run of one question ended."""
+"""How a process of a question ended."""
 
 import os
 import signal
@@ -9,18 +9,18 @@ from mlsys.judge.sandbox.protocol.limits import Limits
 
 Kind = Literal["exited", "crashed", "timed out", "out of memory", "tampered", "killed", "starved", "lost"]
 Limit = Literal["cpu", "memory", "machine"]
-"""What the watchdog ended a question for: its CPU time, its memory, or the memory of the whole machine."""
+"""Limit for which the watchdog ended a process: its CPU time, its memory, or the memory of the whole machine."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """What the warm parent tells at the end of a question.
+    """The fork server's report on the end of a process and all below it.
 
     Attributes:
-        wait_status: of the process that ran student code; None if the whole question was killed.
+        wait_status: of the process that ran student code; None if the whole tree was killed.
         over: the limit for which the watchdog killed it.
         cpu_s: CPU time of all its processes.
-        waited_s: how long the questions that then ran in the slot were ready to run and had no CPU, one after another.
+        waited_s: how long the processes that then ran in the sandbox were ready to run and had no CPU, added up.
         wall_s: from the fork to the end.
         peak_rss_bytes: of its largest process.
     """
@@ -36,27 +36,27 @@ class Report:
 LOST = Report(None, over=None, cpu_s=0.0, waited_s=0.0, wall_s=0.0, peak_rss_bytes=0)
 
 STARVED_SHARE = 0.5
-"""Share of the wall time from which on waiting for a CPU is the reason that the time was over.
+"""Least share of the wall time spent waiting for a CPU that makes this the reason for the time being over.
 
-A question cannot feign it: to keep itself from running for so long, it would use up its CPU time.
+A process cannot feign it: to keep itself from running for so long, it would use up its CPU time.
 """
 
 
 @dataclass(frozen=True)
 class Ending:
-    """What is known about a question that has ended.
+    """Everything known about a process that has ended.
 
     Attributes:
         kind: "exited" by itself with `exit_status`; "crashed" by `signal`; "timed out" of CPU or wall time; "out of
             memory" by the watchdog; "tampered" with the transport; "killed" by the judge, as when it did not leave on
             closing; "starved" when its wall time was over and it had spent half of that waiting for a CPU that others
-            used; "lost" with its whole slot, before it began, or because the machine ran out of memory. What is
-            starved or lost is no fault of the question: judge it again, alone.
+            used; "lost" with its whole sandbox, before it began, or because the machine ran out of memory. What is
+            starved or lost is no fault of the student: judge the question again, alone.
         exit_status: of the process that ran student code, if it exited.
         signal: that ended it, if one did.
         cpu_s: CPU time of all its processes, up to 10 ms of it the sandbox's own.
         wall_s: from the fork to the end.
-        peak_rss_bytes: of its largest process, with what that shares with the warm parent.
+        peak_rss_bytes: of its largest process, with what that shares with the fork server.
         output: the first part of stdout and stderr.
     """
 
@@ -70,7 +70,7 @@ class Ending:
 
     @classmethod
     def of(cls, report: Report, reason: Kind | None, output: str, limits: Limits) -> "Ending":
-        """From the warm parent's report; `reason` is why the judge killed it, if it did."""
+        """Combine the fork server's report with `reason`, why the judge killed the process, if it did."""
         code = None if report.wait_status is None else os.waitstatus_to_exitcode(report.wait_status)
         exit_status = code if code is not None and code >= 0 else None
         killer = -code if code is not None and code < 0 else None
@@ -94,9 +94,9 @@ def _kind(report: Report, exit_status: int | None, killer: int | None, limits: L
     return "lost" if exit_status is None else "exited"
 
 
-class QuestionOver(Exception):
-    """The question has ended and answers no more; `ending` says how."""
+class ProcessEnded(Exception):
+    """The process has ended and answers no more; `ending` says how."""
 
     def __init__(self, ending: Ending) -> None:
-        super().__init__(f"the question has ended: {ending.kind}")
+        super().__init__(f"the process has ended: {ending.kind}")
         self.ending = ending

@@ -1,4 +1,4 @@
-"""What one question may use, and what one message may hold."""
+"""Limits of a process of a question, and of one message."""
 
 from dataclasses import dataclass
 
@@ -7,16 +7,16 @@ KIB, MIB, GIB = 2**10, 2**20, 2**30
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of one question; times in seconds, sizes in bytes.
+    """Limits of each process of a question, with all that it starts; times in seconds, sizes in bytes.
 
     Attributes:
-        wall_s: the whole question, kept by the judge: twice the CPU time, as slots share cores.
+        wall_s: the whole question, kept by the judge: twice the CPU time, as sandboxes share cores.
         cpu_s: all processes together, the ended ones too; the watchdog kills above it, and the kernel keeps it for each
             process. An honest question takes a few seconds in Triton's interpreter.
         data_bytes: private memory of each process; above it Python raises MemoryError. Torch takes 0.2 GB.
         memory_bytes: memory of all processes together; the watchdog kills above it.
-        parent_bytes: the warm parent, with what the files that it reads take in the kernel.
-        machine_bytes: memory that the machine must still have for programs; below it, a question ends beside which it
+        fork_server_bytes: the fork server, with what the files that it reads take in the kernel.
+        machine_bytes: memory that the machine must still have for programs; below it, a process ends beside which it
             has lost more than `memory_bytes` that nobody accounts for.
         processes: threads count too; three are the sandbox's own.
         open_files: a Python that has loaded torch keeps fewer than 10 open.
@@ -26,14 +26,14 @@ class Limits:
         scratch_files: files and folders in it.
         output_bytes: stdout and stderr together; what follows is dropped. It is the size of a pipe: a power of two from
             4 KiB to 1 MiB.
-        arena_bytes: all tensors of one request, and of one reply.
+        buffer_bytes: all tensors of one request, and of one reply.
         tensors: how many tensors one message may hold.
         header_bytes: one message without its tensors; a Unix socket takes about 200 KiB as Linux comes.
         header_depth: lists and dicts inside one another; Python's own reader fails near 1000.
-        start_s: the start of a slot, which imports torch and triton.
-        open_s: the start of one question.
-        close_s: from closing a question to its own exit; after it the question is killed.
-        kill_s: from a kill to the report of its end; after it the whole slot is killed.
+        start_s: the start of a sandbox, which imports torch and triton.
+        open_s: the start of one process.
+        close_s: from closing a process to its own exit; after it the process is killed.
+        kill_s: from a kill to the report of its end; after it the whole sandbox is killed.
         sandboxed: False gives up bubblewrap, namespaces and the file system of their own, as `mlsys grade
             --unsafe-no-sandbox` asks; the other limits and the system-call filter stay.
         watch_s: from one look of the watchdog to the next; in it two cores fill about 0.1 GB.
@@ -43,7 +43,7 @@ class Limits:
     cpu_s: int = 60
     data_bytes: int = 2 * GIB
     memory_bytes: int = 3 * GIB
-    parent_bytes: int = GIB
+    fork_server_bytes: int = GIB
     machine_bytes: int = GIB // 2
     processes: int = 64
     open_files: int = 64
@@ -52,7 +52,7 @@ class Limits:
     scratch_bytes: int = 64 * MIB
     scratch_files: int = 4096
     output_bytes: int = 64 * KIB
-    arena_bytes: int = 256 * MIB
+    buffer_bytes: int = 256 * MIB
     tensors: int = 64
     header_bytes: int = 128 * KIB
     header_depth: int = 32

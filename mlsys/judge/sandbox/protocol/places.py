@@ -1,16 +1,18 @@
-"""Where things lie in a sandbox, whom it runs as, and the error of one that cannot be built."""
+"""Paths in a sandbox, the users that sandboxes run as, and the error of one that cannot be built."""
 
 from mlsys.errors import UserError
 
 SITE = "/site"
-
+"""Folder of the sandbox that holds the copy of the package."""
 
 SCRATCH = "/scratch"
+"""The only folder of the sandbox that can be written."""
 
+FIRST_SANDBOX_UID = 60720
+"""User of sandbox 0; started by root, sandbox i runs as this user + i.
 
-# Started by root, slot i runs as user FIRST_SLOT_UID + i: a range that neither Debian nor systemd gives away, and that
-# containers with 65536 users have.
-FIRST_SLOT_UID = 60720
+Neither Debian nor systemd gives this range away, and containers with 65536 users have it.
+"""
 
 
 class SandboxError(UserError):

@@ -1,4 +1,4 @@
-"""The memory file through which tensors travel between the judge and one question."""
+"""The memory file through which tensors travel between the judge and a sandboxed process."""
 
 import fcntl
 import math
@@ -18,16 +18,16 @@ DTYPES = {
 }
 _ALIGNMENT = 64
 MAX_DIMENSIONS = 5
-"""Of a tensor; torch writes out every element of one whose sides are all short, and no lab needs more."""
+"""Most dimensions of a transferred tensor: torch prints all of one with many short sides, and no lab needs more."""
 
 
 class Tampered(Exception):
-    """A message that no honest worker sends."""
+    """A message that no honest process sends."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a tensor lies in the arena: dtype, shape, offset in bytes."""
+    """The place of a tensor in the shared buffer: dtype, shape, offset in bytes."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -35,7 +35,7 @@ class Place:
 
     @classmethod
     def of(cls, described: object) -> "Place":
-        """From what a message says.
+        """Read a place from a message.
 
         Raises:
             Tampered: it is not the name of a dtype, a shape and an offset.
@@ -52,8 +52,8 @@ class Place:
         return math.prod(self.shape) * self.dtype.itemsize
 
 
-class Arena:
-    """A memory file that holds the tensors of one message at a time, shared by the judge and one question.
+class SharedBuffer:
+    """A memory file for the tensors of one message at a time, shared by the judge and one sandboxed process.
 
     It is read and written by system calls, never mapped, and sealed: no change of its size can harm the other side.
     """
@@ -63,19 +63,19 @@ class Arena:
         self.size = size
 
     @classmethod
-    def create(cls, size: int) -> "Arena":
-        """A new one of `size` zero bytes; memory is taken only where it is written."""
-        descriptor = os.memfd_create("arena", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    def create(cls, size: int) -> "SharedBuffer":
+        """Make a buffer of `size` zero bytes; memory is taken only where it is written."""
+        descriptor = os.memfd_create("shared-buffer", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(descriptor, size)
         fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
         return cls(descriptor, size)
 
     def open_again(self) -> int:
-        """A descriptor for the other side, with flags of its own: O_APPEND on a shared one would move our writes."""
+        """Open the buffer again for the other side: O_APPEND on a descriptor that is shared would move our writes."""
         return os.open(f"/proc/self/fd/{self.descriptor}", os.O_RDWR | os.O_CLOEXEC)
 
     def write(self, tensors: Sequence[Tensor]) -> list[list[Any]]:
-        """Put tensors in and say where each is, as `Place.of` reads it.
+        """Write tensors into the buffer and return where each is, as `Place.of` reads it.
 
         Raises:
             ValueError: a dtype that cannot be sent, or too many bytes.
@@ -93,10 +93,10 @@ class Arena:
         return described
 
     def read(self, described: Sequence[object]) -> list[Tensor]:
-        """Copies of the tensors that a message describes.
+        """Copy the tensors that a message describes.
 
         Raises:
-            Tampered: a description is none, points outside the arena, or all are together larger than it.
+            Tampered: a description is none, points outside the shared buffer, or all are together larger than it.
         """
         places = [Place.of(one) for one in described]
         total = sum(place.nbytes for place in places)
@@ -106,7 +106,7 @@ class Arena:
 
     def _copy(self, place: Place) -> Tensor:
         if place.offset + place.nbytes > self.size:
-            raise Tampered(f"{place.nbytes} bytes at {place.offset} lie outside the arena of {self.size}")
+            raise Tampered(f"{place.nbytes} bytes at {place.offset} lie outside the shared buffer of {self.size}")
         content = np.empty(place.nbytes, np.uint8)
         _read_all(self.descriptor, content, place.offset)
         if place.dtype == np.bool_:
@@ -129,5 +129,5 @@ def _read_all(descriptor: int, content: NDArray[np.uint8], offset: int) -> None:
     while rest:
         count = os.preadv(descriptor, [rest], offset)
         if count == 0:
-            raise Tampered("the arena ended early")
+            raise Tampered("the shared buffer ended early")
         rest, offset = rest[count:], offset + count

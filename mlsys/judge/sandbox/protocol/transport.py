@@ -1,4 +1,4 @@
-"""Messages between the judge and a question: a short JSON header over a socket, tensors through the arena.
+"""Transport of messages: a short JSON header over a socket, tensors through the shared buffer.
 
 Nothing that arrives is trusted. A header is limited in length, depth and size of integers, tensors are copied before
 anything looks at them, and a reply carries the nonce of its request, so that one sent early answers nothing. Whatever
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlsys.judge.sandbox.protocol.limits import Limits
-from mlsys.judge.sandbox.protocol.shared_buffer import Arena, Tampered, Tensor
+from mlsys.judge.sandbox.protocol.shared_buffer import SharedBuffer, Tampered, Tensor
 
 Header = dict[str, Any]
 
@@ -26,15 +26,15 @@ _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 
 @dataclass(frozen=True)
-class Message:
+class Received:
     """A header and the tensors that came with it; both belong to the receiver alone."""
 
     header: Header
     tensors: list[Tensor]
 
 
-def write_message(arena: Arena, nonce: str, header: Header, tensors: Sequence[Tensor], limits: Limits) -> bytes:
-    """Put the tensors into the arena and make the message for the socket.
+def write_message(buffer: SharedBuffer, nonce: str, header: Header, tensors: Sequence[Tensor], limits: Limits) -> bytes:
+    """Put the tensors into the shared buffer and make the message for the socket.
 
     Raises:
         ValueError: the header or the tensors are beyond the limits.
@@ -42,7 +42,7 @@ def write_message(arena: Arena, nonce: str, header: Header, tensors: Sequence[Te
     """
     if len(tensors) > limits.tensors:
         raise ValueError(f"{len(tensors)} tensors in one message; the limit is {limits.tensors}")
-    message = {"nonce": nonce, "tensors": arena.write(tensors), "header": header}
+    message = {"nonce": nonce, "tensors": buffer.write(tensors), "header": header}
     written = json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
     try:
         parse_json(written, limits)
@@ -51,11 +51,13 @@ def write_message(arena: Arena, nonce: str, header: Header, tensors: Sequence[Te
     return written
 
 
-def read_message(arena: Arena, received: bytes, limits: Limits, nonce: str | None = None) -> tuple[str, Message]:
-    """The nonce and the content of a message.
+def read_message(
+    buffer: SharedBuffer, received: bytes, limits: Limits, nonce: str | None = None
+) -> tuple[str, Received]:
+    """Read a message and return its nonce and content.
 
     Args:
-        arena: where its tensors are.
+        buffer: where its tensors are.
         received: the bytes from the socket.
         limits: what it may hold.
         nonce: that of the request, if this must answer one.
@@ -72,11 +74,11 @@ def read_message(arena: Arena, received: bytes, limits: Limits, nonce: str | Non
         raise Tampered("a message that answers another request")
     if len(described) > limits.tensors:
         raise Tampered(f"{len(described)} tensors in one message; the limit is {limits.tensors}")
-    return carried, Message(header, arena.read(described))
+    return carried, Received(header, buffer.read(described))
 
 
 def parse_json(text: bytes, limits: Limits) -> object:
-    """JSON of limited length, depth and integers.
+    """Parse JSON of limited length, depth and integers.
 
     Raises:
         Tampered: it is beyond a limit, or not JSON.
@@ -95,7 +97,7 @@ def parse_json(text: bytes, limits: Limits) -> object:
 
 
 def nesting(text: bytes) -> int:
-    """How deep the lists and dicts of a JSON text go.
+    """Return how deep the lists and dicts of a JSON text are nested.
 
     >>> nesting(b'{"a": [[1], "[[[["]}')
     3
@@ -108,14 +110,14 @@ def nesting(text: bytes) -> int:
 
 
 def wait_for_message(connection: socket.socket, deadline_s: float) -> bool:
-    """Whether a message, or the closing of the other side, comes before a point of the monotonic clock."""
+    """Wait until a point of the monotonic clock for a message or the closing of the other side; False if none comes."""
     poll = select.poll()  # unlike select it takes descriptors above 1023
     poll.register(connection, select.POLLIN)
     return bool(poll.poll(max(deadline_s - time.monotonic(), 0) * 1000))
 
 
 def receive_bytes(connection: socket.socket, limits: Limits) -> bytes:
-    """One message from a socket; empty when the other side is closed.
+    """Receive one message from a socket; empty when the other side is closed.
 
     Raises:
         Tampered: it is too long, or came with descriptors; the kernel has dropped those.

@@ -9,11 +9,11 @@ from mlsys.judge.sandbox.inside.usage import children_of_all, descendants
 EVERY_S = 0.1
 
 
-def peak_slot_bytes(command: list[str]) -> int:
+def peak_sandbox_bytes(command: list[str]) -> int:
     """The most that one worker process and all below it used together, shared pages divided by their users.
 
-    Workers are children of the server that the command starts; run it as root, or pages of the slot's user are out of
-    sight.
+    Workers are children of the server that the command starts; run it as root, or pages of the sandbox's user are out
+    of sight.
     """
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     peak = 0

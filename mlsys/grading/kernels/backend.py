@@ -1,0 +1,107 @@
+"""Backends: where a student's functions and kernels run when a test calls, launches or times them.
+
+In a notebook they run in its own process. A judge puts a backend of its own in place, which runs them in a sandbox.
+Which backend a test uses never depends on the object that it tests.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Protocol
+
+from mlsys.grading.kernels.guard import call_guarded, launch_guarded
+from mlsys.grading.kernels.notebook import check_source
+from mlsys.grading.kernels.race import Launch, RaceResult, RaceSetup, check_gpu, check_unused, run_race
+from mlsys.grading.kernels.track import Reference, Track, launching
+from mlsys.measure.device import gpu_device
+
+if TYPE_CHECKING:
+    import torch
+
+
+class Backend(Protocol):
+    """A place where a student's functions and kernels run."""
+
+    def call(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Call a function with guard bands round its tensors, and return its result.
+
+        Raises:
+            OutOfBounds: the call wrote into a guard or changed an argument.
+        """
+
+    def launch(
+        self,
+        kernel: Any,
+        constants: Mapping[str, int],
+        inputs: "Sequence[torch.Tensor]",
+        like: "torch.Tensor",
+        launch: Launch,
+    ) -> "torch.Tensor":
+        """Launch a kernel once with guard bands, into a fresh output of the shape and dtype of `like`, and return that.
+
+        Raises:
+            NotAKernel: the kernel uses more than Triton's language.
+            OutOfBounds: something else than the output was written.
+        """
+
+    def race(self, kernel: Any, setup: RaceSetup) -> RaceResult:
+        """Time a kernel beside a reference, with every lap's result checked.
+
+        Raises:
+            NotAKernel: the kernel uses more than Triton's language.
+            NeedsGpu: there is no GPU that suits the race, or another job uses it.
+            WrongAnswer: a result is wrong.
+            OutOfBounds: something else than an output was written.
+            Suspicious: the time is shorter than the work needs.
+        """
+
+
+class LocalBackend:
+    """The backend of a notebook: everything runs in this process."""
+
+    def call(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """See `Backend`."""
+        return call_guarded(function, args, kwargs)
+
+    def launch(
+        self,
+        kernel: Any,
+        constants: Mapping[str, int],
+        inputs: "Sequence[torch.Tensor]",
+        like: "torch.Tensor",
+        launch: Launch,
+    ) -> "torch.Tensor":
+        """See `Backend`."""
+        check_source(kernel)
+        return launch_guarded(kernel, constants, inputs, tuple(like.shape), like.dtype, launch)
+
+    def race(self, kernel: Any, setup: RaceSetup) -> RaceResult:
+        """See `Backend`."""
+        check_source(kernel)
+        check_gpu(setup.capability, setup.dtype)
+        check_unused()
+        inputs = setup.inputs()
+        work = None if setup.reference is None else launching(setup.launch, *setup.reference)
+        theirs = Reference(work, inputs, "cuda", expected=setup.expected, what=setup.label, dtype=setup.dtype)
+        mine = Track(launching(setup.launch, kernel, setup.constants), inputs, theirs.like, "cuda")
+        pair = run_race(mine, theirs, elements=theirs.elements, bytes_moved=theirs.bytes_moved, flops=setup.flops)
+        return RaceResult(gpu_device().name, pair)
+
+
+_LOCAL = LocalBackend()
+_current: ContextVar[Backend] = ContextVar("backend", default=_LOCAL)
+
+
+def current_backend() -> Backend:
+    """Return the backend that tests use now: a notebook's, unless a judge has put another in place."""
+    return _current.get()
+
+
+@contextmanager
+def use_backend(backend: Backend) -> Iterator[None]:
+    """Have tests use `backend` meanwhile."""
+    token = _current.set(backend)
+    try:
+        yield
+    finally:
+        _current.reset(token)

@@ -1,0 +1,197 @@
+"""The judge's backend: a student's functions and kernels run in the processes of a session.
+
+A test of a judge meets a student's functions as `StudentFunction`s, which the judge makes. Before a race the student's
+process ends; kernel and reference then run in a process each, and what is right is computed on the reference's side.
+"""
+
+import inspect
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from mlsys.grading.kernels.race import Launch, RaceResult, RaceSetup, Rates, run_race
+from mlsys.grading.kernels.source import KernelSource, kernel_source
+from mlsys.grading.verdicts import NeedsGpu, NotAKernel
+from mlsys.judge.sandbox.protocol.shared_buffer import Tensor
+from mlsys.judge.session import LAUNCHER, REFERENCE, Session
+from mlsys.judge.shared.messages import (
+    CandidatePrepared,
+    CompareOutput,
+    Comparison,
+    DeviceRates,
+    Done,
+    EndLaps,
+    LapTime,
+    LoadLaps,
+    MeasureRates,
+    Message,
+    PrepareCandidate,
+    PrepareReference,
+    ReadOutput,
+    ReferencePrepared,
+    RunLap,
+    Value,
+)
+from mlsys.judge.shared.values import decode, encode
+
+if TYPE_CHECKING:
+    import torch
+
+_M = TypeVar("_M", bound=Message)
+
+MAX_EXCLUSIVE_S = 30.0
+"""Longest timing of one shape, in seconds, for which everybody else is kept from the GPU."""
+
+
+class StudentFunction:
+    """A function that only the student's cells define, as a test meets it; a call runs in the student's process."""
+
+    def __init__(self, name: str, session: Session) -> None:
+        self.__name__ = name
+        self._session = session
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the student's function and return its result."""
+        return self._session.call(self.__name__, args, kwargs, guarded=False)
+
+    def __getitem__(self, grid: object) -> Any:
+        """Refuse a launch: that is up to the student's own function, or to `grading.check_kernel`."""
+        raise TypeError(f"a test cannot launch {self.__name__}; it calls functions only")
+
+
+class SessionBackend:
+    """The backend of a judge, which asks the processes of one question."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def call(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """See `Backend`."""
+        if not isinstance(function, StudentFunction):  # a plain value of the student's
+            raise TypeError(f"{type(function).__name__!r} object is not callable")
+        return self._session.call(function.__name__, args, dict(kwargs), guarded=True)
+
+    def launch(
+        self,
+        kernel: Any,
+        constants: Mapping[str, int],
+        inputs: "Sequence[torch.Tensor]",
+        like: "torch.Tensor",
+        launch: Launch,
+    ) -> "torch.Tensor":
+        """See `Backend`."""
+        out: torch.Tensor = self._session.launch(_name_of(kernel), launch, constants, like, inputs)
+        return out
+
+    def race(self, kernel: Any, setup: RaceSetup) -> RaceResult:
+        """See `Backend`."""
+        session = self._session
+        source = session.cells.kernel(_name_of(kernel))  # refused on any machine
+        if session.device != "cuda":
+            raise NeedsGpu("graded without a CUDA GPU, so nothing was timed; these points wait for one.")
+        session.prepare_timing()
+        arrays: list[Tensor] = []
+        inputs = encode(tuple(setup.inputs()), arrays)
+        trusted, constants = _reference_of(setup)
+        prepared, _ = session.ask_kernel_process(
+            REFERENCE,
+            PrepareReference(
+                inputs,
+                setup.expected.__name__,
+                setup.label,
+                setup.dtype,
+                setup.capability,
+                setup.launch.__name__,
+                trusted,
+                constants,
+            ),
+            ReferencePrepared,
+            arrays=arrays,
+        )
+        started, _ = session.ask_kernel_process(
+            LAUNCHER,
+            PrepareCandidate(
+                inputs,
+                source,
+                dict(setup.constants),
+                setup.launch.__name__,
+                setup.dtype,
+                setup.capability,
+                prepared.out_shape,
+                prepared.out_dtype,
+            ),
+            CandidatePrepared,
+            arrays=arrays,
+        )
+        with session.alone_on_gpu() as waiting:
+            until_s = time.monotonic() + MAX_EXCLUSIVE_S
+            # Of each question that waits, two processes hold memory of the GPU; of this one, the other side's.
+            candidate = _RemoteSide(session, LAUNCHER, started.call_s, until_s, waiting=2 * waiting + 1)
+            reference = _RemoteSide(session, REFERENCE, prepared.call_s, until_s)
+            size = {"elements": prepared.elements, "bytes_moved": prepared.bytes_moved}
+            try:
+                pair = run_race(candidate, reference, **size, flops=setup.flops)
+            except BaseException:
+                session.end(LAUNCHER)  # others wait for the memory that they hold
+                session.end(REFERENCE)
+                raise
+        return RaceResult(prepared.device, pair)
+
+
+def _reference_of(setup: RaceSetup) -> tuple[KernelSource | None, dict[str, int]]:
+    """Return the source of the lab's reference kernel and its constants; no source for the library."""
+    if setup.reference is None:
+        return None, {}
+    kernel, constants = setup.reference
+    return kernel_source([inspect.getsource(kernel.fn)], kernel.__name__), dict(constants)
+
+
+def _name_of(kernel: object) -> str:
+    """Return the name of a student's kernel.
+
+    Raises:
+        NotAKernel: it is a plain value of the student's.
+    """
+    if not isinstance(kernel, StudentFunction):
+        raise NotAKernel(f"a kernel is a function with @triton.jit, and this is of the type {type(kernel).__name__}.")
+    return kernel.__name__
+
+
+@dataclass(frozen=True)
+class _RemoteSide:
+    """One side of a race in a process of its own, which has run the work once already."""
+
+    session: Session
+    role: str
+    call_s: float
+    until_s: float
+    waiting: int | None = None
+
+    def prepare(self) -> float:
+        return self.call_s
+
+    def load(self, calls: int) -> None:
+        self._ask(LoadLaps(calls, self.waiting), Done)
+
+    def lap(self, seed: int) -> float:
+        return self._ask(RunLap(seed), LapTime)[0].call_s
+
+    def output(self, call: int, start: int, stop: int) -> Any:
+        reply, results = self._ask(ReadOutput(call, start, stop), Value)
+        return decode(reply.value, results, strided=False)
+
+    def agrees(self, seed: int, call: int, start: int, found: Any) -> bool:
+        arrays: list[Tensor] = []
+        return self._ask(CompareOutput(seed, call, start, encode(found, arrays)), Comparison, arrays)[0].agrees
+
+    def rest(self) -> None:
+        self._ask(EndLaps(), Done)
+
+    def rates(self) -> Rates:
+        rates = self._ask(MeasureRates(), DeviceRates)[0]
+        return Rates(rates.bytes_per_s, rates.flops_per_s, rates.cache_bytes)
+
+    def _ask(self, request: Message, kind: type[_M], arrays: Sequence[Tensor] = ()) -> tuple[_M, list[Tensor]]:
+        limit_s = max(0.0, self.until_s - time.monotonic())
+        return self.session.ask_kernel_process(self.role, request, kind, arrays=arrays, limit_s=limit_s)
