@@ -38,7 +38,7 @@ def test_an_object_of_the_room_itself_leaves_the_room_whole(monkeypatch: pytest.
     assert parts_with("`mlsys.traffic.best_schedule` and others", monkeypatch) == [("mlsys.traffic", ())]
 
 
-@pytest.mark.parametrize("name", ["mlsys.traffic.overlop", "mlsys.traffic.overlap.pipelin", "mlsys.traffic.a.b"])
+@pytest.mark.parametrize("name", ["mlsys.traffic.overlop", "mlsys.traffic.overlap.pipes", "mlsys.traffic.a.b"])
 def test_a_name_that_is_not_there_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidValue, match=f"mlsys.traffic names {name}, which is not there"):
         parts_with(f"See `{name}`.", monkeypatch)
