@@ -49,6 +49,12 @@ def test_a_call_gets_the_strides_of_the_judge(session, layout):
     assert strides == (layout if 0 not in layout else (5, 1))  # elements that share a place get places of their own
 
 
+def test_messages_are_read_where_a_student_has_replaced_what_python_offers(session):
+    made = session("import builtins\nbuiltins.type = lambda thing: int\ndef f(): return 5")
+    assert made.call("f", (), {}, guarded=False) == 5
+    assert made.value("f") is FUNCTION
+
+
 def test_state_lasts_for_a_process_and_ends_with_it(session):
     made = session("count = []\ndef f():\n    count.append(1)\n    return len(count)")
     assert [made.call("f", (), {}, guarded=False) for _ in range(3)] == [1, 2, 3]

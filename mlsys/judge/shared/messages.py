@@ -5,6 +5,7 @@ tensors travel beside it. A field that is called encoded holds what `values.enco
 not just the fields of its message, in the right types, is tampered with.
 """
 
+from contextlib import suppress
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -273,3 +274,9 @@ def read_header(header: Header, *kinds: type[_M]) -> _M:
         return msgspec.convert(header, kind, strict=True)
     except msgspec.ValidationError as error:
         raise Tampered(f"a message of the wrong shape: {error}") from None
+
+
+# msgspec gathers what it needs to read a kind on the first time: here, before a student's code shares the process.
+for _kind in Message.__subclasses__():
+    with suppress(msgspec.ValidationError):
+        msgspec.convert({}, _kind)
