@@ -129,6 +129,9 @@ class Catalog(Generic[T]):
         self._entries: Callable[[], Mapping[str, Any]] = cache(entries)
         self._make: Callable[[str], T] = cache(lambda name: make(name, self._entries()[name]))
 
+    def __repr__(self) -> str:
+        return f"Catalog({self._what!r})"
+
     def names(self) -> tuple[str, ...]:
         """The names, in the order of the file."""
         return tuple(self._entries())
