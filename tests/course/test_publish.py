@@ -1,3 +1,4 @@
+import ast
 import gzip
 import html
 import json
@@ -14,6 +15,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from mlsys.core.cells import plain_python
 from mlsys.course.lab import Lab, find_labs
 from mlsys.course.publish import publish
 from mlsys.course.release import release
@@ -190,14 +192,14 @@ print(len({names}))
 
 def test_all_that_the_labs_and_the_chapters_import_is_in_the_students_wheel(unpacked: Path, published: Path) -> None:
     notebooks = [nbformat.read(path, 4) for path in published.rglob("*.ipynb")]
-    lines = {
-        line
-        for notebook in notebooks
-        for cell in notebook.cells
-        if cell.cell_type == "code"
-        for line in cell.source.splitlines()
-        if re.match(r"(from|import) mlsys\b", line)
+    cells = [cell.source for notebook in notebooks for cell in notebook.cells if cell.cell_type == "code"]
+    imports = {
+        ast.unparse(node)
+        for source in cells
+        for node in ast.walk(ast.parse(plain_python(source)))
+        if isinstance(node, ast.Import | ast.ImportFrom)
     }
+    lines = [line for line in imports if re.match(r"(from|import) mlsys\b", line)]
     assert len(lines) >= len(find_labs(REPOSITORY))
     done = in_the_wheel(unpacked, "\n".join(sorted(lines)))
     assert done.stderr == ""

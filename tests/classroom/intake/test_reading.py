@@ -95,5 +95,7 @@ def test_a_helper_that_does_not_start_is_no_students_fault(adding: Course, monke
 
 def test_the_limits_hold_where_a_submission_is_read(adding: Course, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "MAX_READ_S", 0.0001)
+    cell = {"cell_type": "markdown", "metadata": {}, "source": "not read in a millisecond"}
+    notebook = {"cells": [cell] * 20_000, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
     with pytest.raises(Refused, match="could not be read .it takes more than"):
-        LabReader(adding[1], "adding").check(json.dumps({"cells": []}).encode())
+        LabReader(adding[1], "adding").check(json.dumps(notebook).encode())
