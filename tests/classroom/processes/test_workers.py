@@ -70,11 +70,13 @@ def _is_imported(module: str) -> bool:
 
 
 @pytest.mark.parametrize("sandboxed", [True, False])
-def test_a_worker_leaves_no_folder_behind(monkeypatch, tmp_path, sandboxed):
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    with workers.worker(6) as one:
-        assert one.submit(_opens_a_sandbox, sandboxed).result()
-    assert list(tmp_path.iterdir()) == []
+def test_a_worker_leaves_no_folder_behind(monkeypatch, sandboxed):
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)  # below pytest's own folder the sandbox's user could read nothing
+        monkeypatch.setenv("TMPDIR", folder)
+        with workers.worker(6) as one:
+            assert one.submit(_opens_a_sandbox, sandboxed).result()
+        assert list(Path(folder).iterdir()) == []
 
 
 def _opens_a_sandbox(sandboxed: bool) -> bool:

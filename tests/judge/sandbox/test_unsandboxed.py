@@ -9,7 +9,7 @@ import pytest
 from helpers.alive import alive
 from helpers.sending import STUDENT, make_site, run
 
-from mlsys.judge.sandbox.host import Limits, ProcessEnded, Sandbox
+from mlsys.judge.sandbox.host import Limits, ProcessEnded, Sandbox, SandboxError
 
 DAEMON = """if os.fork() == 0:
   os.setsid()
@@ -38,6 +38,18 @@ def test_files_of_the_machine_can_be_seen_and_nothing_is_root(unsandboxed):
     assert "Seccomp:\t2" in status
     assert "CapEff:\t0000000000000000" in status
     assert "NoNewPrivs:\t1" in status
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives the sandbox a user of its own")
+def test_a_folder_that_the_sandboxs_user_cannot_read_is_no_reason_to_use_the_installed_package(tmp_path):
+    site = make_site(tmp_path)
+    tmp_path.chmod(0o700)
+    sandbox = Sandbox(site, LIMITS, preload=(), index=5)
+    try:
+        with pytest.raises(SandboxError, match="cannot be read by the user of the sandbox"):
+            sandbox.start()
+    finally:
+        sandbox.close()
 
 
 def test_the_environment_is_not_that_of_the_judge(unsandboxed):

@@ -26,7 +26,16 @@ from mlsys.judge.sandbox.protocol.limits import Limits
 from mlsys.judge.sandbox.protocol.places import FIRST_SANDBOX_UID, SITE, SandboxError
 from mlsys.judge.sandbox.protocol.shared_buffer import SharedBuffer
 
-_BOOT = "import sys; sys.path.insert(0, {!r}); from mlsys.judge.sandbox.inside.fork_server import main; main()"
+# A folder that its user cannot read is passed over by Python, which would import the installed package instead.
+_BOOT = """
+import sys
+sys.path.insert(0, {0!r})
+import mlsys
+if mlsys.__path__[0] != {0!r} + "/mlsys":
+    sys.exit({0!r} + " cannot be read by the user of the sandbox; open it and the folders above it: chmod go+rX")
+from mlsys.judge.sandbox.inside.fork_server import main
+main()
+"""
 WARM_UP = "mlsys.judge.sandbox.inside.warm_up"
 _SET_PIPE_SIZE = 1031  # fcntl.F_SETPIPE_SZ, which not every Python has
 _READY = 0
@@ -77,7 +86,7 @@ class Sandbox:
             scratch_bytes = self.limits.scratch_bytes
             self._command = sandbox_command(site, index=index, gpu=gpu, scratch_bytes=scratch_bytes, command=python)
         else:
-            python += [_BOOT.format(str(site)), *arguments]
+            python += [_BOOT.format(str(site.absolute())), *arguments]
             self._scratch = tempfile.TemporaryDirectory(prefix="mlsys-unsafe-", ignore_cleanup_errors=True)
             # One level down: who owns a folder in /tmp could give it another name, and then no process could start.
             Path(self._scratch.name).chmod(0o755)
