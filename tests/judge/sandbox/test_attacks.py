@@ -9,6 +9,8 @@ from helpers.sending import STUDENT, fail, run
 
 from mlsys.judge.sandbox.host import ProcessEnded
 
+pytestmark = pytest.mark.alone
+
 MIB = 2**20
 IGNORE_SIGNALS = """
 import signal
