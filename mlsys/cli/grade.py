@@ -67,30 +67,6 @@ def positive(text: str) -> int:
 def run(args: argparse.Namespace) -> int:
     """Grade a lab of the repository in the current folder."""
     workers.warm_up()  # they import torch while this process imports nbgrader
-    return _grade(args)
-
-
-def remembered(args: argparse.Namespace) -> dict[str, str]:
-    """The arguments that a run keeps for a later `--resume`."""
-    given = {name: getattr(args, name) for name in RESUMED}
-    return {name: str(value.resolve() if isinstance(value, Path) else value) for name, value in given.items() if value}
-
-
-def interrupted(args: argparse.Namespace) -> str:
-    """What Ctrl-C left behind, and the command that goes on."""
-    last = FileStore(CourseTree(args.course)).run(args.lab)
-    if last is None or last.finished or last.arguments != remembered(args):
-        # It was stopped before the first submission or after the last; an older run's arguments may be others.
-        return "Interrupted: what was graded is kept. Run the same command again."
-    words = ["mlsys", "grade", args.lab, "--resume"]
-    words += ["--course", str(args.course)] if args.course != Path(COURSE) else []
-    words += ["--yes"] if args.yes else []
-    words += ["--unsafe-no-sandbox"] if args.unsafe_no_sandbox else []
-    return f"Interrupted: what was graded is kept. Go on with `{shlex.join(words)}`"
-
-
-def _grade(args: argparse.Namespace) -> int:
-    """Grade a lab of the repository in the current folder."""
     from mlsys.classroom.grade_class import Options, grade_class
     from mlsys.classroom.gradebook.record_results import disk_faults
     from mlsys.classroom.students.roster import read_roster
@@ -116,6 +92,25 @@ def _grade(args: argparse.Namespace) -> int:
     with disk_faults(tree):
         show(batch, tree, console)
     return 0
+
+
+def remembered(args: argparse.Namespace) -> dict[str, str]:
+    """The arguments that a run keeps for a later `--resume`."""
+    given = {name: getattr(args, name) for name in RESUMED}
+    return {name: str(value.resolve() if isinstance(value, Path) else value) for name, value in given.items() if value}
+
+
+def interrupted(args: argparse.Namespace) -> str:
+    """What Ctrl-C left behind, and the command that goes on."""
+    last = FileStore(CourseTree(args.course)).run(args.lab)
+    if last is None or last.finished or last.arguments != remembered(args):
+        # It was stopped before the first submission or after the last; an older run's arguments may be others.
+        return "Interrupted: what was graded is kept. Run the same command again."
+    words = ["mlsys", "grade", args.lab, "--resume"]
+    words += ["--course", str(args.course)] if args.course != Path(COURSE) else []
+    words += ["--yes"] if args.yes else []
+    words += ["--unsafe-no-sandbox"] if args.unsafe_no_sandbox else []
+    return f"Interrupted: what was graded is kept. Go on with `{shlex.join(words)}`"
 
 
 def _go_on(args: argparse.Namespace, tree: CourseTree, console: Console) -> None:

@@ -14,7 +14,7 @@ True
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations, product
-from math import ceil, factorial, inf, perm, prod
+from math import factorial, inf, perm, prod
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from mlsys.dataflow.tiles import (
     tiled_accesses,
 )
 from mlsys.errors import InvalidValue
+from mlsys.traffic.matmul import equal_parts
 
 
 def loop_orders(loops: int, levels: int = 1) -> int:
@@ -201,7 +202,7 @@ def _fitting_tiles(
     """Every choice of tile sizes that fits the memory, with its footprint."""
     positive_int("memory", memory)
     given = {one_of("loop", loop, nest.loops): list(sizes) for loop, sizes in (tiles or {}).items()}
-    choices = {x: given[x] if x in given else _equal_parts(extent) for x, extent in nest.extents.items()}
+    choices = {x: given[x] if x in given else equal_parts(extent) for x, extent in nest.extents.items()}
     smallest = None
     for sizes in product(*choices.values()):
         tile = dict(zip(choices, sizes, strict=True))
@@ -221,7 +222,3 @@ def _found(best: TiledOrder | None, evaluated: int) -> TiledOrder:
     if best is None:
         raise InvalidValue("tiles must give at least one size for each loop that it names")
     return TiledOrder(best.order, best.tile, best.accesses, best.footprint, evaluated)
-
-
-def _equal_parts(extent: int) -> list[int]:
-    return sorted({ceil(extent / parts) for parts in range(1, extent + 1)}, reverse=True)

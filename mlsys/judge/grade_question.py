@@ -3,7 +3,6 @@
 The student's code runs in a sandbox, the tests in this process; see `mlsys.judge.run_tests`.
 """
 
-import ast
 import platform
 from collections.abc import Iterable
 from contextlib import nullcontext
@@ -14,7 +13,8 @@ from importlib.util import find_spec
 from multiprocessing.util import Finalize
 from typing import Any
 
-from mlsys.core.cells import defined_names, free_names, parse, plain_python, used_names
+from mlsys.core.cells import defined_names, free_names, plain_python, used_names
+from mlsys.core.package import imported_modules
 from mlsys.course.lab import PREDICT, SETUP, SOLUTION, Lab, Question
 from mlsys.course.starter import starter
 from mlsys.errors import UserError
@@ -72,7 +72,7 @@ class Grader:
     ) -> Verdict:
         """See `grade_question`."""
         kind = check_device(device)
-        preload = imported_modules(tuple(cell.source for cell in submission.lab.cells if cell.role == SETUP))
+        preload = preloaded_modules(tuple(cell.source for cell in submission.lab.cells if cell.role == SETUP))
         limits = limits if kind == "cpu" else on_gpu(limits)
         sandbox = self.sandbox(kind == "gpu", limits, preload, submission.lab.withheld)
         where = "cuda" if kind == "gpu" else "cpu"
@@ -207,24 +207,10 @@ def device_and_versions(device: str) -> dict[str, Any]:
 
 
 @cache
-def imported_modules(cells: tuple[str, ...]) -> tuple[str, ...]:
-    r"""Modules of `mlsys` that a lab's setup cells import, in their order.
+def preloaded_modules(cells: tuple[str, ...]) -> tuple[str, ...]:
+    r"""Return the modules of `mlsys` that a lab's setup cells import, in their order.
 
-    >>> imported_modules(("import torch\nfrom mlsys import Hardware, ops", "from mlsys.roofline import Roofline"))
+    >>> preloaded_modules(("import torch\nfrom mlsys import Hardware, ops", "from mlsys.roofline import Roofline"))
     ('mlsys', 'mlsys.ops', 'mlsys.roofline')
     """
-    names: list[str] = []
-    for cell in cells:
-        for node in ast.walk(parse(plain_python(cell))):
-            if isinstance(node, ast.Import):
-                names += [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-    return tuple(name for name in dict.fromkeys(names) if name.split(".")[0] == "mlsys" and _is_module(name))
-
-
-def _is_module(name: str) -> bool:
-    try:
-        return find_spec(name) is not None
-    except ModuleNotFoundError:  # a name inside a module
-        return False
+    return tuple(dict.fromkeys(name for cell in cells for name in imported_modules(plain_python(cell))))

@@ -201,7 +201,7 @@ def best_schedule(m: int, n: int, k: int, *, memory_bytes: int, dtype: str = "fp
     compulsory_bytes(m, n, k, dtype)  # refuses the same bad sizes
     found = [
         (_elements_moved(m, n, k, tile_m, tile_n, tile_k), -tile_k, tile_m, tile_n)
-        for tile_m, tile_n in product(_equal_parts(m), _equal_parts(n))
+        for tile_m, tile_n in product(equal_parts(m), equal_parts(n))
         if (tile_k := min(k, (capacity - tile_m * tile_n) // (tile_m + tile_n))) >= 1
     ]
     if not found:
@@ -211,10 +211,10 @@ def best_schedule(m: int, n: int, k: int, *, memory_bytes: int, dtype: str = "fp
     return Schedule(tile_m, tile_n, -minus_tile_k, replayed)
 
 
-def _equal_parts(extent: int) -> list[int]:
-    """The sizes that cut `extent` into 1, 2, 3, ... parts, the last one perhaps smaller.
+def equal_parts(extent: int) -> list[int]:
+    """Return the sizes that cut `extent` into 1, 2, 3, ... parts, the last one perhaps smaller.
 
-    >>> _equal_parts(10)
+    >>> equal_parts(10)
     [10, 5, 4, 3, 2, 1]
     """
     return sorted({ceil(extent / parts) for parts in range(1, extent + 1)}, reverse=True)
