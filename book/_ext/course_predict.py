@@ -28,6 +28,10 @@ class PredictChoiceNode(nodes.Part, nodes.Element):
     """One choice, an item of a list."""
 
 
+class WhereNode(nodes.General, nodes.TextElement):
+    """The line that says where the answer is; its only child is the link."""
+
+
 class SettledNode(nodes.General, nodes.Element):
     """The box of the answer."""
 
@@ -35,11 +39,6 @@ class SettledNode(nodes.General, nodes.Element):
 class _Directive(SphinxDirective):
     required_arguments = 1
     has_content = True
-
-    @property
-    def words(self) -> dict[str, str]:
-        """What is said around a prediction in the language of the page."""
-        return WORDS[self.env.metadata.get(self.env.docname, {}).get("lang", "en")]
 
     def refuse(self, message: str) -> list[nodes.Node]:
         """Fail the build with the place and the message."""
@@ -83,9 +82,8 @@ class Predict(_Directive):
         box += self.where(prediction.settled)
         return [box]
 
-    def where(self, label: str) -> nodes.paragraph:
+    def where(self, label: str) -> "WhereNode":
         """The line with the link to the section that settles the question."""
-        before, after = self.words["where"].split("{section}")
         link = pending_xref(
             "",
             nodes.inline(classes=["std", "std-ref"]),
@@ -97,7 +95,7 @@ class Predict(_Directive):
             refdoc=self.env.docname,
         )
         self.set_source_info(link)
-        return nodes.paragraph("", "", nodes.Text(before), link, nodes.Text(after), classes=["course-predict-where"])
+        return WhereNode("", "", link)
 
 
 class Settled(_Directive):
@@ -213,6 +211,16 @@ def depart_choice(self: HTML5Translator, node: PredictChoiceNode) -> None:
     self.body.append("</li>\n")
 
 
+def visit_where(self: HTML5Translator, node: WhereNode) -> None:
+    """Write the words before the link."""
+    self.body.append(f'<p class="course-predict-where">{escape(words(self)["where"].split("{section}")[0])}')
+
+
+def depart_where(self: HTML5Translator, node: WhereNode) -> None:
+    """Write the words behind the link."""
+    self.body.append(f"{escape(words(self)['where'].split('{section}')[1])}</p>\n")
+
+
 def visit_settled(self: HTML5Translator, node: SettledNode) -> None:
     """Open the box with the answer, and leave a line for what the reader predicted, which the script fills."""
     said, name, right = words(self), node["name"], node["right"]
@@ -239,6 +247,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("settled", Settled)
     app.add_node(PredictNode, html=(visit_predict, depart_box))
     app.add_node(PredictChoiceNode, html=(visit_choice, depart_choice))
+    app.add_node(WhereNode, html=(visit_where, depart_where))
     app.add_node(SettledNode, html=(visit_settled, depart_box))
     app.add_css_file("predict.css")
     app.connect("env-purge-doc", forget_page)

@@ -202,6 +202,7 @@ def test_a_page_in_hebrew_says_it_in_hebrew(browser: Any, built: Path) -> None:
     page = browser.new_page()
     page.goto(built.with_name("page-he.html").as_uri())
     page.get_by_label("(ב)").check()
+    assert page.locator(".course-predict-where").inner_text().startswith("התשובה נמצאת בסעיף ")
     assert "חזיתם (ב)" in page.locator(".course-settled-yours").inner_text()
     page.close()
 
