@@ -6,7 +6,7 @@
 
 The exports are `labs/tiling/ladder/profiles/<rung>.csv`, one line per quantity; `about.json` beside them says which
 device and versions, and which metrics `ncu` did not have. What `ncu` does not know is left out and named; a run that
-fails is repeated rung by rung while the time lasts.
+fails is repeated rung by rung while the time lasts. `raw.csv` and `ncu.log`, which git ignores, keep all that was said.
 """
 
 import argparse
@@ -195,6 +195,7 @@ def ncu_command(ncu: str, metrics: Iterable[str], jobs: Iterable[str], report: P
 def profile(ncu: str, jobs: Sequence[str], out: Path, deadline: float) -> int:
     """Profile all jobs and write their exports; returns 1 if one is missing, else 0."""
     out.mkdir(parents=True, exist_ok=True)
+    (out / "raw.csv").unlink(missing_ok=True)
     log: list[str] = []
     metrics, missing = known_metrics(ncu, all_metrics())
     metrics, refused = accepted(ncu, metrics, out, log, deadline)
