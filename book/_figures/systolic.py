@@ -139,7 +139,7 @@ def cycle_by_cycle(steps: Sequence[Frame]) -> None:
 
 
 def weights_stay(steps: Sequence[Frame]) -> None:
-    """The elements of a small weight-stationary array in each cycle: weights move in and stay, inputs pass, sums fall."""
+    """The elements of a small weight-stationary array per cycle: weights move in, inputs pass right, sums move down."""
     viz.apply_style()
     import matplotlib.pyplot as plt
 
