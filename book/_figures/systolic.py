@@ -15,7 +15,7 @@ WIDTH = 5.0
 """Inches: with the course's font size, text stays readable when a phone shrinks the figure to its width."""
 
 WHITE = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
-"""The ground of a label that lies on a line."""
+"""Background of a label that is drawn over a line."""
 
 SUBSCRIPT = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
