@@ -13,7 +13,7 @@ from mlsys.roofline import Roofline
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options: the picture's path, and whether to measure beside another job."""
+    """The picture's path, and whether to measure beside another job."""
     parser.add_argument("--out", type=Path, default=Path("roofline.png"), help="picture to write (PNG, SVG or PDF)")
     parser.add_argument("--shared", action="store_true", help="measure although another job uses the GPU")
 
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def course_ops() -> list[ops.Op]:
-    """Return the operations that the course keeps using, in fp32 so that they run on every device."""
+    """The operations that the course keeps coming back to, in fp32 so that they run on every device."""
     rows, columns = 8192, 4096
     return [
         ops.elementwise(elements=rows * columns, inputs=2, dtype="fp32").named("vector add"),
