@@ -13,13 +13,11 @@ from sphinx.util.docutils import SphinxDirective
 
 from mlsys import viz
 from mlsys.course.pages.contents import CONTENTS, book_pages
-from mlsys.course.pages.notebooks import is_chapter
+from mlsys.course.pages.notebooks import NO_CHAPTER, is_chapter
 
 logger = logging.getLogger(__name__)
 
 DATA = "book/concepts.toml"
-NO_CHAPTER = ("errata",)
-"""Pages that compute and are no chapters."""
 
 Concepts = dict[str, dict[str, Any]]
 
