@@ -51,7 +51,7 @@ class ConceptMap(SphinxDirective):
 
     def listing(self, concepts: Concepts) -> nodes.bullet_list:
         """The same as text: each chapter with what it gives and what it needs."""
-        found = nodes.bullet_list()
+        found = nodes.bullet_list(classes=["course-map"])
         for name, entry in concepts.items():
             about = nodes.paragraph("", "", self.link(name), nodes.Text(f": {entry['gives']}. "))
             about += nodes.Text("Needs " if entry["needs"] else "Needs none of the others")
