@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
     print("\nRidge points, matmul rate over copy bandwidth:")
     for precision, rate in ceilings.matmul.items():
         print(f"  {precision:<22}{(rate / ceilings.copy_bandwidth).m_as('flop/byte'):8.1f} FLOP/byte")
-    print("\nWhat that allows, each tensor moved once:")
+    print("\nWhat these roofs allow if each tensor moves once:")
     shown = course_ops()
     for op in shown:
         rate = roofline.attainable(op).m_as("TFLOP/s")

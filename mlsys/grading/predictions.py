@@ -58,7 +58,7 @@ def seal(**predictions: float | None) -> Sealed:
     for name, value in predictions.items():
         if value is None or isinstance(value, bool) or not math.isfinite(value):
             raise NotImplementedYet(
-                f"{name} is {value}: write a number, your best guess. How close it is is not graded."
+                f"{name} is {value}: write a number, your best guess. You are not graded on how close it is."
             )
     made_at = datetime.now(UTC)
     listed = ", ".join(f"{name} = {value:g}" for name, value in predictions.items())

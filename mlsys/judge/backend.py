@@ -154,7 +154,7 @@ def _name_of(kernel: object) -> str:
         NotAKernel: it is a plain value of the student's.
     """
     if not isinstance(kernel, StudentFunction):
-        raise NotAKernel(f"a kernel is a function with @triton.jit, and this is of the type {type(kernel).__name__}.")
+        raise NotAKernel(f"a kernel must be a function with @triton.jit, and this is a {type(kernel).__name__}.")
     return kernel.__name__
 
 

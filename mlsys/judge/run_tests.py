@@ -91,7 +91,7 @@ def judge(
         session.close()
 
 
-_DISHONEST = "The process answered as no honest one does"
+_DISHONEST = "The process answered in a way that an honest one does not"
 
 
 def _without_inputs(error: Exception, verdict: Verdict) -> str:
@@ -192,7 +192,7 @@ def _check_that_kernels_did_it(session: Session) -> None:
         except StudentFailed as error:
             raise _not_replayed(call, error) from None
         if _is_same(again, call.result):
-            raise NotAKernel(f"{call.name} gives the same result when kernels do nothing, so no kernel makes it.")
+            raise NotAKernel(f"{call.name} gives the same result when kernels do nothing, so no kernel computes it.")
 
 
 def _not_replayed(call: GuardedCall, error: StudentFailed) -> StudentFailed:
@@ -203,9 +203,9 @@ def _not_replayed(call: GuardedCall, error: StudentFailed) -> StudentFailed:
     kind = exception_kind(str(error))
     how = "did not end in time" if slow else f"failed with {kind}" if kind else "failed"
     message = (
-        f"{call.name} was called again with kernels that do nothing, to see that a kernel makes its result, and {how}. "
-        "A person will look. To have it graded without that, leave out of the function what checks the kernel's result "
-        "or waits for it."
+        f"{call.name} was called again with kernels that do nothing, to check that a kernel computes its result, and "
+        f"{how}. A person will look at it. To avoid this, remove from the function any code that checks the kernel's "
+        "result or waits for it."
     )
     return StudentFailed("suspicious", message, error.lines, lost=slow)
 

@@ -249,7 +249,7 @@ class Session:
                 _raise(read_header(reply.header, Failure), own_words=role == STUDENT)
             return read_header(reply.header, *kinds), reply.tensors
         except Tampered as error:
-            raise Suspicious(f"The process answered as no honest one does: {error}.") from None
+            raise Suspicious(f"The process answered in a way that an honest one does not: {error}.") from None
 
     def _exchange(self, role: str, header: Header, arrays: Sequence[Tensor], limit_s: float) -> Received:
         """Send a header to a process and return its answer, within the time of the question and of this request."""
@@ -262,7 +262,7 @@ class Session:
         except ProcessEnded as error:
             if error.ending.kind == "timed out" and limit_s < left_s:
                 raise StudentFailed(
-                    "timed out", f"Stopped after {MAX_CALL_S:g} s of one call, which is all that it has on a GPU."
+                    "timed out", f"Stopped one call after {MAX_CALL_S:g} s, the longest that a call may run on a GPU."
                 ) from None
             raise _ended(error, self._sandbox) from None
 
@@ -270,13 +270,13 @@ class Session:
 def _ended(error: ProcessEnded, sandbox: Sandbox) -> StudentFailed:
     ending, limits = error.ending, sandbox.limits
     if ending.kind == "starved":
-        return StudentFailed("timed out", "Other work on this machine left it no time, and so in every try.", lost=True)
+        return StudentFailed("timed out", "Other work on this machine left no time for it, in every try.", lost=True)
     if ending.kind == "timed out":
-        return StudentFailed("timed out", f"Stopped after {limits.cpu_s} s of computing or {limits.wall_s:g} s in all.")
+        return StudentFailed("timed out", f"Stopped after {limits.cpu_s} s of CPU time or {limits.wall_s:g} s in all.")
     if ending.kind == "out of memory":
-        return StudentFailed("out of memory", f"Stopped when it took more than {limits.memory_bytes >> 20:,} MiB.")
+        return StudentFailed("out of memory", f"Stopped when it used more than {limits.memory_bytes >> 20:,} MiB.")
     if ending.kind == "lost" or ending.signal == signal.SIGKILL:  # nobody here sent it
-        return StudentFailed("crashed", "The process was killed, and so was every other try.", lost=True)
+        return StudentFailed("crashed", "The process was killed, in every try.", lost=True)
     if ending.signal:
         return StudentFailed("crashed", f"The process died: {_SIGNALS.get(ending.signal, f'signal {ending.signal}')}.")
     return StudentFailed("crashed", "The process ended before its tests were done.")

@@ -88,7 +88,7 @@ class _BodyRemover(ast.NodeTransformer):
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
         name = f"{self._scope}.{node.name}"
         if any(_is_in(name, other) for other in self._names):
-            text = f"{name} is left out when this lab is graded: write what it does yourself."
+            text = f"{name} is removed when this lab is graded: write what it does yourself."
             node.body = ast.parse(f"raise RuntimeError({text!r})").body
         return node
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 DATA_RACE = (
-    "A second launch with the same inputs gave other numbers, so it is a race: programs write the same element, or one "
-    "reads what another writes. Give each element one program, or add with tl.atomic_add."
+    "A second launch with the same inputs gave different numbers, so there is a race: several programs write the same "
+    "element, or one reads what another writes. Let one program write each element, or add with tl.atomic_add."
 )
 """Words for a data race of a kernel's programs."""
 

@@ -132,13 +132,13 @@ class _Guarded:
         count = int(changed.sum())
         extent = end - self.start
         side = [
-            f"{-first} before the start" if first < 0 else "",
-            f"{last - extent + 1} past the end" if last >= extent else "",
+            f"up to {-first} before the start" if first < 0 else "",
+            f"up to {last - extent + 1} past the end" if last >= extent else "",
         ]
         reach = " and ".join(part for part in side if part) or "in the gaps between its strided elements"
         raise OutOfBounds(
             f"{self.what}: {count} {'elements' if count > 1 else 'element'} outside it changed, "
-            f"as far as {reach}. Mask the store in every dimension, and check the strides in its address."
+            f"{reach}. Mask the store in every dimension, and check the strides in its address."
         )
 
 

@@ -155,7 +155,9 @@ def check_gpu(capability: tuple[int, int], dtype: str) -> None:
             f"{capability[0]}.{capability[1]} or more, so it waits for such a device."
         )
     if dtype == "bf16" and not gpu_device().has_bf16:
-        raise NeedsGpu(f"{torch.cuda.get_device_name()} has no bf16 arithmetic; this question waits for a GPU with it.")
+        raise NeedsGpu(
+            f"{torch.cuda.get_device_name()} has no bf16 arithmetic; this question waits for a GPU that has it."
+        )
     torch.backends.cuda.matmul.allow_tf32 = False
 
 
@@ -166,7 +168,7 @@ def check_unused(waiting: int = 0) -> None:
         NeedsGpu: naming the other job.
     """
     if others := other_jobs(waiting):
-        raise NeedsGpu(f"this GPU is in use by {others}, and a timing would measure both; the points wait.")
+        raise NeedsGpu(f"this GPU is in use by {others}, so a timing would measure that work too; the points wait.")
 
 
 def run_race(candidate: Side, reference: Judging, *, elements: int, bytes_moved: int, flops: float = 0.0) -> Pair:
@@ -197,7 +199,7 @@ def run_race(candidate: Side, reference: Judging, *, elements: int, bytes_moved:
         if not reference.agrees(seed, call, start, candidate.output(call, start, min(start + part, elements))):
             reference.agrees(seed, call, 0, candidate.output(call, 0, elements))  # says what is wrong, and where
             raise WrongAnswer(
-                "A result that was wrong in a part of it was right as a whole when it was looked at again."
+                "A part of the result was wrong, but the whole result was right when it was checked again."
             )
         return seconds
 
@@ -221,8 +223,8 @@ def run_race(candidate: Side, reference: Judging, *, elements: int, bytes_moved:
     least_s = reference.rates().least_s(calls, bytes_moved, flops)
     if pair.candidate_s < least_s:
         raise Suspicious(
-            f"{pair.candidate_s * 1e6:.1f} us is less than this work can take here, {least_s * 1e6:.1f} us by the "
-            "bytes that it has to move and its arithmetic; a person will look at it."
+            f"{pair.candidate_s * 1e6:.1f} us is faster than possible here: the bytes and the arithmetic of this work "
+            f"take at least {least_s * 1e6:.1f} us. A person will look at it."
         )
     return pair
 

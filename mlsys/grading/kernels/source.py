@@ -79,7 +79,7 @@ def _read(cells: tuple[str, ...], name: str) -> KernelSource | str:
     except NotAKernel as error:
         return str(error)
     except PARSE_ERRORS as error:
-        return f"{name} is nested too deeply to be read ({type(error).__name__}); write it plainly"
+        return f"{name} is nested too deeply to be read ({type(error).__name__}); write it in a simpler way"
 
 
 @dataclass
@@ -120,7 +120,7 @@ class _Reading:
         while isinstance(found := self.bound.get(name), Alias):
             name = found.name
             if name in seen:
-                raise NotAKernel(f"{name} is defined by itself; define it with @triton.jit")
+                raise NotAKernel(f"{name} is defined in terms of itself; define it with @triton.jit")
             seen.add(name)
         self.followed |= dict.fromkeys(seen, name)
         return name, found
@@ -178,10 +178,10 @@ class _Reading:
         for tuner in _TUNERS:
             if f"triton.{tuner}" in names:
                 raise NotAKernel(
-                    f"{name} has @triton.{tuner}, and a kernel is launched with the constants that your function "
-                    "returns, nothing else. Look at what it chose (with autotune: "
+                    f"{name} has @triton.{tuner}, but a kernel is launched only with the constants that your "
+                    "function returns. Look at what the decorator chose (with autotune: "
                     f"{name}.best_config after a call), return those numbers from the function that the question asks "
-                    "for, such as config, and leave the decorator out"
+                    "for, such as config, and remove the decorator"
                 )
         if names == ["triton.constexpr_function"] and not isinstance(found[0], ast.Call):
             return "constexpr_function"
@@ -192,7 +192,7 @@ class _Reading:
                 if not unknown:
                     return "jit"
         said = " and ".join(f"@{_short(decorator)}" for decorator in node.decorator_list[:3]) or "no decorator"
-        raise NotAKernel(f"{name} has {said}; a kernel and the functions it calls have @triton.jit and nothing else")
+        raise NotAKernel(f"{name} has {said}; a kernel and what it calls must have @triton.jit and nothing else")
 
     def path(self, node: ast.expr) -> str:
         """Return the full name of a module or a member that an expression stands for, or nothing."""
@@ -403,7 +403,11 @@ class _Rewriter(ast.NodeTransformer):
         if isinstance(root, ast.Name) and root.id not in self.own and self.reading.path(func).startswith("math."):
             value = self.reading.value(node) if not self._uses_own(node) else NO_VALUE
             if value is NO_VALUE:
-                self.refuse(node, f"calls {_short(func)} on what is no constant", "use Triton's own, such as tl.sqrt")
+                self.refuse(
+                    node,
+                    f"calls {_short(func)} on something that is not a constant",
+                    "use Triton's own, such as tl.sqrt",
+                )
             return ast.copy_location(expression(value), node)
         return self.generic_visit(node)
 
@@ -449,7 +453,7 @@ class _Rewriter(ast.NodeTransformer):
             NotAKernel: with the line.
         """
         line = getattr(node, "lineno", self.node.lineno) - self.node.lineno + 1
-        raise NotAKernel(f"{self.node.name}, line {line} of it, {what}; {instead}")
+        raise NotAKernel(f"line {line} of {self.node.name} {what}; {instead}")
 
 
 def _fresh(name: str, taken: set[str]) -> str:
@@ -491,11 +495,11 @@ def _text_of(function: ast.FunctionDef) -> str:
     try:
         compile(text, function.name, "exec")
     except SyntaxError as error:
-        raise NotAKernel(f"{function.name} is no valid Python: {error.msg}") from None
+        raise NotAKernel(f"{function.name} is not valid Python: {error.msg}") from None
     again = ast.parse(text).body
     definitions = [line for line in text.split("\n") if line.lstrip().startswith(("def ", "async ", "class "))]
     if len(again) != 1 or ast.dump(again[0]) != ast.dump(function) or len(definitions) != 1:
         raise NotAKernel(
-            f"{function.name} does not read the same when Python writes it out; use plain names and shorter numbers"
+            f"{function.name} changes when Python writes it out again; use plain names and shorter numbers"
         )
     return text

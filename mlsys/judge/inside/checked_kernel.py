@@ -42,7 +42,7 @@ def _define(text: str, label: str) -> dict[str, Any]:
     tree = ast.parse(text, label)
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     if not text.startswith(HEADER) or len(functions) + len(ast.parse(HEADER).body) != len(tree.body):
-        raise RuntimeError(f"{label} holds more than functions")
+        raise RuntimeError(f"{label} contains more than functions")
     # Triton asks `inspect` for a function's lines, which finds them here.
     linecache.cache[label] = (len(text), None, text.splitlines(keepends=True), label)
     exec(compile(ast.Module(list(functions), []), label, "exec"), names)

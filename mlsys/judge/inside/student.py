@@ -92,7 +92,7 @@ class StudentCode:
         try:
             verdict, lines = describe_failure(error, self.own)
         except BaseException:  # an exception of the student's own may fail when it is asked for its text
-            return Failure("error", f"{type(error).__name__}, whose text cannot be had", [])
+            return Failure("error", f"{type(error).__name__}, whose text cannot be read", [])
         lines = [line[:300] for line in (lines + self.notes)[:MAX_LINES]]
         return Failure(verdict.name, verdict.message[:MAX_MESSAGE], lines)
 

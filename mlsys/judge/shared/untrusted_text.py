@@ -28,7 +28,7 @@ _KNOWN |= {"CompilationError", "InterpreterError", "OutOfResources", "SystemExit
 _KNOWN |= {"InvalidValue", "UnknownName"}
 _BY_VERDICT = {
     "out of bounds": "A write outside the result, or into an input",
-    "needs gpu": "No GPU that this question can be timed on was free",
+    "needs gpu": "No suitable GPU was free to time this question",
 }
 _BLANKS = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
 

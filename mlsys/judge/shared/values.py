@@ -42,7 +42,7 @@ def encode(value: object, arrays: list[Tensor]) -> Any:
 
         budget[0] -= 1
         if budget[0] < 0:
-            raise NotSendable(f"a value of so many items cannot pass; the limit is {MAX_ITEMS:,}: use a tensor")
+            raise NotSendable(f"a value with so many items cannot be sent; the limit is {MAX_ITEMS:,}: use a tensor")
         if isinstance(value, torch.Tensor):
             return _encode_tensor(value, arrays)
         value = _plain(value)
@@ -57,10 +57,11 @@ def encode(value: object, arrays: list[Tensor]) -> Any:
         if type(value) is dict:
             for key in value:
                 if type(_plain(key)) not in (*_PLAIN, float):
-                    raise NotSendable(f"a dict with a {type(key).__name__} as key cannot pass; use numbers and strings")
+                    name = type(key).__name__
+                    raise NotSendable(f"a dict with a {name} as key cannot be sent; use numbers and strings")
             return {"dict": [[write(key), write(item)] for key, item in value.items()]}
         raise NotSendable(
-            f"a {type(value).__name__} cannot pass; use tensors, numbers, strings, tuples, lists and dicts"
+            f"a {type(value).__name__} cannot be sent; use tensors, numbers, strings, tuples, lists and dicts"
         )
 
     return write(value)
@@ -138,9 +139,9 @@ def _encode_tensor(value: "torch.Tensor", arrays: list[Tensor]) -> Any:
     import torch
 
     if value.layout != torch.strided or value.is_complex() or value.is_quantized or value.is_meta:
-        raise NotSendable(f"a tensor of {value.dtype}, {value.layout}, on device {value.device} cannot pass")
+        raise NotSendable(f"a tensor of {value.dtype}, {value.layout}, on device {value.device} cannot be sent")
     if value.dim() > MAX_DIMENSIONS:
-        raise NotSendable(f"a tensor of {value.dim()} dimensions cannot pass; {MAX_DIMENSIONS} are the most")
+        raise NotSendable(f"a tensor of {value.dim()} dimensions cannot be sent; the limit is {MAX_DIMENSIONS}")
     plain = value.detach().as_subclass(torch.Tensor)
     dtype = dtype_name(plain)
     strides = list(plain.stride())
