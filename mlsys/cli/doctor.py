@@ -1,4 +1,4 @@
-"""`mlsys doctor`: versions, the device, what of the course runs here, and the traps of this combination."""
+"""`mlsys doctor`: print versions, the device, what runs here, and common traps."""
 
 import argparse
 import os
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the report; the exit status is 0, for whatever is missing is a finding and not a failure."""
+    """Print the report; the exit status is 0, because something missing is a finding, not a failure."""
     device = detect_device()
     print("Versions")
     for line in versions():

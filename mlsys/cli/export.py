@@ -1,4 +1,4 @@
-"""`mlsys export LAB --canvas FILE --out FILE`: the lab's scores in the gradebook that Canvas exported.
+"""`mlsys export LAB --canvas FILE --out FILE`: write a lab's scores into the gradebook that Canvas exported.
 
 Scores come from the records that `mlsys grade` leaves, with the points that a person gave in nbgrader. What is missing,
 waits for a GPU or a person, or was refused stays blank. Students who are on one side only are listed.
@@ -34,7 +34,7 @@ _TITLES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `mlsys export`."""
+    """Add the arguments of `mlsys export`."""
     parser.add_argument("lab", help="name of the lab")
     parser.add_argument("--canvas", type=Path, required=True, metavar="FILE", help="gradebook as Canvas exports it")
     target = parser.add_mutually_exclusive_group(required=True)
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _as_handed_in(store: Store, lab: str, records: Iterable[Record]) -> dict[str, Student]:
-    """Without a roster: the students by their names, with the Canvas ids of the files that they handed in."""
+    """Return, without a roster, the students by their names, with the Canvas ids of the files that they handed in."""
     students = {}
     for record in records:
         ids = [attempt.canvas_id for attempt in store.history(lab, record.student).attempts]

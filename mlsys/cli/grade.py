@@ -19,7 +19,7 @@ RESUMED = ("submissions", "roster", "attempt", "student", "sample_class")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `mlsys grade`."""
+    """Add the arguments of `mlsys grade`."""
     parser.add_argument("lab", help="name of the lab")
     source = parser.add_mutually_exclusive_group()
     source.add_argument(
@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def positive(text: str) -> int:
-    """A whole number of 1 or more, from the command line."""
+    """Return a whole number of 1 or more from the command line."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 1 or more")
     return int(text)
@@ -97,13 +97,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 def remembered(args: argparse.Namespace) -> dict[str, str]:
-    """The arguments that a run keeps for a later `--resume`."""
+    """Return the arguments that a run keeps for a later `--resume`."""
     given = {name: getattr(args, name) for name in RESUMED}
     return {name: str(value.resolve() if isinstance(value, Path) else value) for name, value in given.items() if value}
 
 
 def interrupted(args: argparse.Namespace) -> str:
-    """What Ctrl-C left behind, and the command that continues."""
+    """Say what Ctrl-C left behind, and which command continues."""
     last = FileStore(CourseTree(args.course)).run(args.lab)
     if last is None or last.finished or last.arguments != remembered(args):
         # It was stopped before the first submission or after the last; an older run's arguments may be others.

@@ -1,4 +1,4 @@
-"""What `mlsys grade` prints of a graded class, and the tables that it writes."""
+"""Output of `mlsys grade`: what it prints about a graded class, and the tables that it writes."""
 
 from rich.console import Console
 

@@ -8,7 +8,7 @@ from mlsys.course.tree import COURSE, CourseTree
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `mlsys publish`."""
+    """Add the arguments of `mlsys publish`."""
     parser.add_argument(
         "folder", type=Path, metavar="DIR", help="folder for the student tree, empty or published before"
     )

@@ -23,7 +23,7 @@ class Backend(Protocol):
     """A place where a student's functions and kernels run."""
 
     def call(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """Call a function with guard bands round its tensors, and return its result.
+        """Call a function with guard bands around its tensors, and return its result.
 
         Raises:
             OutOfBounds: the call wrote into a guard or changed an argument.

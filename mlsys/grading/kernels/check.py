@@ -22,7 +22,7 @@ DATA_RACE = (
 
 
 def guarded(function: Callable[..., Result]) -> Callable[..., Result]:
-    """Return a function that is called with guard bands round its tensor arguments and the tensors it allocates.
+    """Return a function that is called with guard bands around its tensor arguments and the tensors it allocates.
 
     Args:
         function: takes tensors (any strides) and other values; it may allocate with torch.empty, zeros, ones, full,

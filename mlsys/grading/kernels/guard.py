@@ -30,7 +30,7 @@ _ALLOCATING = ("empty", "empty_like", "new_empty", "empty_strided", "new_empty_s
 
 
 def call_guarded(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """Call a function with guard bands round its tensor arguments and the tensors it allocates; return its result.
+    """Call a function with guard bands around its tensor arguments and the tensors it allocates; return its result.
 
     Args:
         function: takes tensors (any strides) and other values; it may allocate with torch.empty, zeros, ones, full,
@@ -70,7 +70,7 @@ def launch_guarded(
     dtype: "torch.dtype",
     launch: Callable[..., object],
 ) -> "torch.Tensor":
-    """Launch once into a fresh, poisoned output, with guard bands round all tensors."""
+    """Launch once into a fresh, poisoned output, with guard bands around all tensors."""
     import torch
 
     def once(*tensors: torch.Tensor) -> torch.Tensor:
