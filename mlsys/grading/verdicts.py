@@ -39,7 +39,7 @@ class Verdict:
 
     Attributes:
         name: one of `VERDICTS`.
-        fraction: part of the points, 0 to 1. "passed" is always 1; only "slow" lies between.
+        fraction: part of the points, 0 to 1. "passed" is always 1; only "slow" is between.
         message: what happened, for the student.
         detail: more for a closer look, such as a traceback or timings.
         picture: where the errors of a wrong result are.
@@ -79,7 +79,7 @@ class Verdict:
 
 
 class GradingError(Exception):
-    """An exception that says its verdict; in a notebook its message stands alone, without a traceback."""
+    """An exception that says its verdict; a notebook shows only its message, without a traceback."""
 
     verdict = "error"
 
