@@ -149,7 +149,7 @@ energy
 # Line by line:
 #
 # - `x_ptr` is the **address** of the first number in memory. Element (i, j) of a matrix is at `ptr + i * stride(0) +
-#   j * stride(1)`. A contiguous 5 x 3 matrix has strides (3, 1), its transpose is the same memory with strides (1, 3).
+#   j * stride(1)`. A contiguous 5 x 3 matrix has strides (3, 1); its transpose is the same memory with strides (1, 3).
 #   A kernel that uses both strides handles them all.
 # - `tl.arange(0, BLOCK)` makes a block of indices. BLOCK must be a power of two, and known when the kernel is compiled
 #   (`tl.constexpr`). `row[:, None]` makes the row indices a column, ROWS x 1, and `col[None, :]` makes the column
@@ -183,7 +183,7 @@ EPSILON = 1e-5
 
 
 def launch_chain(kernel, constants, y, x, mean, var, gamma, beta, scale):
-    """One program per tile of ROWS x BLOCK elements, numbered row by row of tiles."""
+    """Launch one program per tile of ROWS x BLOCK elements; the tiles are numbered row by row."""
     rows, cols = x.shape
     grid = (triton.cdiv(rows, constants["ROWS"]) * triton.cdiv(cols, constants["BLOCK"]),)
     vectors = (mean, var, gamma, beta, scale)
@@ -191,14 +191,14 @@ def launch_chain(kernel, constants, y, x, mean, var, gamma, beta, scale):
 
 
 def launch_bias_gelu(kernel, constants, y, x, bias):
-    """One program per tile of ROWS x BLOCK elements, numbered row by row of tiles."""
+    """Launch one program per tile of ROWS x BLOCK elements; the tiles are numbered row by row."""
     rows, cols = x.shape
     grid = (triton.cdiv(rows, constants["ROWS"]) * triton.cdiv(cols, constants["BLOCK"]),)
     kernel[grid](x, bias, y, rows, cols, *x.stride(), *y.stride(), **constants)
 
 
 def launch_softmax(kernel, constants, y, x):
-    """One program per ROWS rows, each row whole in a block."""
+    """Launch one program per ROWS rows; each row fits in one block."""
     rows, cols = x.shape
     check_block(constants, cols)
     grid = (triton.cdiv(rows, constants["ROWS"]),)
@@ -206,13 +206,13 @@ def launch_softmax(kernel, constants, y, x):
 
 
 def launch_long_softmax(kernel, constants, y, x):
-    """One program per row."""
+    """Launch one program per row."""
     rows, cols = x.shape
     kernel[(rows,)](x, y, rows, cols, *x.stride(), *y.stride(), **constants)
 
 
 def launch_layernorm(kernel, constants, y, x, gamma, beta):
-    """One program per ROWS rows, each row whole in a block."""
+    """Launch one program per ROWS rows; each row fits in one block."""
     rows, cols = x.shape
     check_block(constants, cols)
     grid = (triton.cdiv(rows, constants["ROWS"]),)
@@ -220,15 +220,15 @@ def launch_layernorm(kernel, constants, y, x, gamma, beta):
 
 
 def check_block(constants, cols):
-    """Refuse a block that a row does not fit in."""
+    """Refuse a block that is too small for a row."""
     if constants["BLOCK"] < cols:
         raise ValueError(
-            f"a row of {cols} columns does not fit in a block of {constants['BLOCK']}: take a larger BLOCK"
+            f"a row of {cols} columns does not fit in a block of {constants['BLOCK']}: choose a larger BLOCK"
         )
 
 
 def run(launch, kernel, constants, x, *vectors):
-    """Launch a kernel into a fresh output like x, and return it."""
+    """Launch a kernel with a fresh output like x, and return the output."""
     y = torch.full_like(x, float("nan"))
     launch(kernel, constants, y, x, *vectors)
     return y
@@ -292,7 +292,7 @@ def run(launch, kernel, constants, x, *vectors):
 
 # %% nbgrader={"grade": false, "grade_id": "a-traffic", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "a", "role": "solution", "needs": ["setup"], "title": "Count the bytes"}
 def chain_unfused_bytes(rows, cols, itemsize):
-    """Bytes of the chain's three kernels."""
+    """Return the bytes of the chain's three kernels."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("chain_unfused_bytes")
     return (6 * rows * cols + 5 * cols) * itemsize
@@ -300,7 +300,7 @@ def chain_unfused_bytes(rows, cols, itemsize):
 
 
 def chain_fused_bytes(rows, cols, itemsize):
-    """Bytes of the chain as one kernel."""
+    """Return the bytes of the chain as one kernel."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("chain_fused_bytes")
     return (2 * rows * cols + 5 * cols) * itemsize
@@ -308,7 +308,7 @@ def chain_fused_bytes(rows, cols, itemsize):
 
 
 def softmax_unfused_bytes(rows, cols, itemsize):
-    """Bytes of the softmax's five kernels."""
+    """Return the bytes of the softmax's five kernels."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("softmax_unfused_bytes")
     return (8 * rows * cols + 4 * rows) * itemsize
@@ -316,7 +316,7 @@ def softmax_unfused_bytes(rows, cols, itemsize):
 
 
 def softmax_fused_bytes(rows, cols, itemsize):
-    """Bytes of the softmax as one kernel."""
+    """Return the bytes of the softmax as one kernel."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("softmax_fused_bytes")
     return 2 * rows * cols * itemsize
@@ -324,7 +324,7 @@ def softmax_fused_bytes(rows, cols, itemsize):
 
 
 def layernorm_unfused_bytes(rows, cols, itemsize):
-    """Bytes of the layer normalisation's eight kernels."""
+    """Return the bytes of the layer normalisation's eight kernels."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("layernorm_unfused_bytes")
     return (12 * rows * cols + 6 * rows + 2 * cols) * itemsize
@@ -332,7 +332,7 @@ def layernorm_unfused_bytes(rows, cols, itemsize):
 
 
 def layernorm_fused_bytes(rows, cols, itemsize):
-    """Bytes of the layer normalisation as one kernel."""
+    """Return the bytes of the layer normalisation as one kernel."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("layernorm_fused_bytes")
     return (2 * rows * cols + 2 * cols) * itemsize
@@ -354,7 +354,7 @@ draw = grading.Draws("a")
 
 
 def moved(steps, r, c):
-    """Numbers moved by (tensors read, tensor written) of kinds n, r and c, step after step."""
+    """Return the numbers moved by steps of (tensors read, tensor written) of kinds n, r and c."""
     size = {"n": r * c, "r": r, "c": c}
     return sum(sum(size[kind] for kind in read) + size[written] for read, written in steps)
 
@@ -390,8 +390,8 @@ scorecard.passed("a")
 #
 # The **contract**:
 #
-# - A program computes one tile of ROWS x BLOCK elements. The tiles are numbered row by row of tiles: with Q =
-#   `tl.cdiv(cols, BLOCK)` tiles side by side, program p has tile row `p // Q` and tile column `p % Q`.
+# - A program computes one tile of ROWS x BLOCK elements. The tiles are numbered row by row: with Q = `tl.cdiv(cols,
+#   BLOCK)` tiles side by side, program p has tile row `p // Q` and tile column `p % Q`.
 # - The kernel has exactly the arguments given below. It gives the right result for all sizes from 1 up, for tiles that
 #   do not divide them, and for any strides of x and y. Vectors are contiguous. The vectors and y have the dtype of x,
 #   float32 or float16.
@@ -420,7 +420,7 @@ def chain_kernel(
     stride_xr, stride_xc, stride_yr, stride_yc,
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """One program computes one ROWS x BLOCK tile of y."""
+    """Compute one ROWS x BLOCK tile of y per program."""
     ### BEGIN SOLUTION
     #: pass  # your kernel
     across = tl.cdiv(cols, BLOCK)
@@ -508,12 +508,12 @@ scorecard.passed("b")
 #
 # The **contract**:
 #
-# - A program computes ROWS whole rows, `tl.program_id(0) * ROWS` and the following. BLOCK is a power of two, at least
-#   cols, so that a row fits in one block.
+# - A program computes ROWS whole rows, from row `tl.program_id(0) * ROWS` on. BLOCK is a power of two, at least cols,
+#   so that a row fits in one block.
 # - The result is right for all sizes from 1 up and any strides, in float32 and float16, calculated in float32. On a GPU
 #   that supports bfloat16, that format is tested too. (The interpreter rounds bfloat16 wrongly.)
-# - Values may be large, all negative, or minus infinity (a masked place in attention: its result is 0). A row has at
-#   least one finite number.
+# - Values may be large, all negative, or minus infinity (a masked position in attention, whose result is 0). A row has
+#   at least one finite number.
 #
 # <details><summary>Hint 1</summary>
 # The elements of the block beyond the last column take part in the maximum and in the sum. Which value of
@@ -538,7 +538,7 @@ def softmax_kernel(
     stride_xr, stride_xc, stride_yr, stride_yc,
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """One program computes ROWS rows of y, each in one block of BLOCK columns."""
+    """Compute ROWS rows of y per program, each in one block of BLOCK columns."""
     ### BEGIN SOLUTION
     #: pass  # your kernel
     row = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)[:, None]
@@ -570,7 +570,7 @@ def check_softmax(x, what, rows=2):
 
 
 def masked(x):
-    """x with minus infinity in some places, but in no place of column 0."""
+    """Return x with minus infinity in some places, but nowhere in column 0."""
     hole = draw.matrix(*x.shape, values="positive") < 0.7  # 0.5 to 1, so two places in five
     hole[:, 0] = False
     return x.masked_fill(hole, -float("inf"))
@@ -651,7 +651,7 @@ def long_softmax_kernel(
     stride_xr, stride_xc, stride_yr, stride_yc,
     BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """One program computes one row of y, in steps of BLOCK columns."""
+    """Compute one row of y per program, in steps of BLOCK columns."""
     ### BEGIN SOLUTION
     #: pass  # your kernel
     row = tl.program_id(0).to(tl.int64)
@@ -769,7 +769,7 @@ def layernorm_kernel(
     stride_xr, stride_xc, stride_yr, stride_yc,
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """One program computes ROWS rows of y, each in one block of BLOCK columns."""
+    """Compute ROWS rows of y per program, each in one block of BLOCK columns."""
     ### BEGIN SOLUTION
     #: pass  # your kernel
     row = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)[:, None]
@@ -814,7 +814,7 @@ def check_layernorm(x, what, rows=2, plain=False):
 
 
 def near_100(height, width):
-    """Numbers near 100 that are multiples of 1/16, so that float32 adds up a row without rounding, in any order."""
+    """Return multiples of 1/16 near 100, so that float32 adds up a row without rounding, in any order."""
     return (16 * draw.matrix(height, width)).round() / 16 + 100
 
 
@@ -859,9 +859,9 @@ scorecard.passed("e")
 # GELU is the smooth cousin of ReLU that most transformers use: gelu(v) = v * P(v), where P(v) = (1 + erf(v / sqrt 2)) / 2
 # is the probability that a normal random number is less than v. Here v = x + bias, with one bias per column.
 #
-# The **contract** is that of question b: tiles of ROWS x BLOCK, numbered row by row of tiles, any strides, float32 or
-# float16, calculated in float32. The test compares with the formula above. The common approximation by tanh is too
-# inaccurate for the test in float32.
+# The **contract** is that of question b: tiles of ROWS x BLOCK, numbered row by row, any strides, float32 or float16,
+# calculated in float32. The test compares with the formula above. The common approximation by tanh is too inaccurate
+# for the test in float32.
 #
 # <details><summary>Hint 1</summary>
 # Copy your kernel from question b, and change what it calculates.
@@ -882,7 +882,7 @@ def bias_gelu_kernel(
     stride_xr, stride_xc, stride_yr, stride_yc,
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """One program computes one ROWS x BLOCK tile of y."""
+    """Compute one ROWS x BLOCK tile of y per program."""
     ### BEGIN SOLUTION
     #: pass  # your kernel
     across = tl.cdiv(cols, BLOCK)
@@ -1016,7 +1016,7 @@ for kernel, launch, constants, vectors in (
 
 # %% nbgrader={"grade": false, "grade_id": "g-config", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "g", "role": "solution", "needs": ["setup"], "title": "Choose rows and warps by arithmetic"}
 def row_config(shape, dtype):
-    """Rows per program, block and warps for softmax_kernel and layernorm_kernel."""
+    """Return rows per program, block and warps for softmax_kernel and layernorm_kernel."""
     cols = shape[1]
     ### BEGIN SOLUTION
     #: raise NotImplementedError("row_config")
@@ -1029,7 +1029,7 @@ def row_config(shape, dtype):
 
 # %% nbgrader={"grade": true, "grade_id": "g-test", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "g", "role": "test", "needs": ["setup"]}
 def check_config(shape, dtype):
-    """Hold row_config(shape, dtype) to the four rules."""
+    """Check row_config(shape, dtype) against the four rules."""
     chosen = row_config(shape, dtype)
     what = f"row_config({shape}, {dtype!r}) = {chosen}"
     names = ("ROWS", "BLOCK", "num_warps")
@@ -1123,29 +1123,29 @@ TORCH_DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 
 
 def softmax_inputs(draw, shape, dtype):
-    """A random matrix."""
+    """Return a random matrix."""
     return (draw.matrix(*shape, dtype=TORCH_DTYPES[dtype]),)
 
 
 def layernorm_inputs(draw, shape, dtype):
-    """A random matrix, and a random gamma and beta."""
+    """Return a random matrix, gamma and beta."""
     vectors = (draw.matrix(1, shape[1], dtype=TORCH_DTYPES[dtype])[0] for _ in range(2))
     return (draw.matrix(*shape, dtype=TORCH_DTYPES[dtype]), *vectors)
 
 
 def layernorm_inputs_near_100(draw, shape, dtype):
-    """The same with a matrix of numbers near 100: a mean that is rounded to 16 bits is off by up to a quarter."""
+    """Return the same with numbers near 100 in the matrix: there a mean rounded to 16 bits is off by up to a quarter."""
     x, gamma, beta = layernorm_inputs(draw, shape, dtype)
     return x + 100, gamma, beta
 
 
 def right_softmax(x):
-    """The library's softmax."""
+    """Return the library's softmax."""
     return torch.softmax(x, 1)
 
 
 def right_layernorm(x, gamma, beta):
-    """The library's layer normalisation."""
+    """Return the library's layer normalisation."""
     return torch.nn.functional.layer_norm(x, gamma.shape, gamma, beta, EPSILON)
 
 
@@ -1303,7 +1303,7 @@ def launch_backward(kernel, constants, dx, x, gamma, mean, r, dy):
 
 
 def launch_column_gradients(kernel, constants, sums, x, gamma, mean, r, dy):
-    """The same kernel, of which dgamma and dbeta are looked at."""
+    """Launch the same kernel, and keep its dgamma and dbeta."""
     sums.copy_(launch_backward(kernel, constants, torch.empty_like(x), x, gamma, mean, r, dy))
 
 
@@ -1315,7 +1315,7 @@ def layernorm_backward_kernel(
     stride_xr, stride_xc, stride_dyr, stride_dyc, stride_dxr, stride_dxc,
     BLOCK: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
-    """Program p writes rows p, p + P, ... of dx, and its sums for dgamma and dbeta to partial[:, p]."""
+    """Write rows p, p + P, ... of dx, and the sums of program p for dgamma and dbeta to partial[:, p]."""
     ### BEGIN SOLUTION
     #: pass  # your kernel
     program = tl.program_id(0).to(tl.int64)

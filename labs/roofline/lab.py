@@ -82,12 +82,12 @@ scorecard = grading.Scorecard(
 
 
 def laps(call, count=15):
-    """Seconds of each of `count` calls, one after the other, as they come."""
+    """Return the seconds of each of `count` calls, one after the other, without any selection."""
     return clock_of(DEVICE == "cuda").laps(call, 1, count)
 
 
 def seconds(call):
-    """Seconds of one call done right: warm, and repeated until the median is certain enough."""
+    """Return the seconds of one call, measured well: warmed up, and repeated until the median is certain enough."""
     timing = measure.time_kernel(call, on_gpu=DEVICE == "cuda", budget_s=0.25)
     if timing.p80_s > 1.3 * timing.p20_s:
         print(f"unsteady, {1e3 * timing.p20_s:.3g} to {1e3 * timing.p80_s:.3g} ms: close what else runs, and run again")
@@ -95,7 +95,7 @@ def seconds(call):
 
 
 def is_near(number, right, within):
-    """Whether a plain number is within a share, such as 0.03, of the right one."""
+    """Return whether a plain number is within a share, such as 0.03, of the right one."""
     assert type(number) in (int, float), f"got a {type(number).__name__}: return a plain number, such as float(...)"
     return abs(number - right) <= within * abs(right)
 
@@ -189,7 +189,7 @@ for name, times in (("copy", copy_laps), ("product", product_laps)):
 
 # %% nbgrader={"grade": false, "grade_id": "a-roofs", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "a", "role": "solution", "needs": ["setup"], "title": "Two roofs from a stopwatch"}
 def copy_bandwidth(array_bytes, laps_s):
-    """Bytes read and written per second when an array is copied."""
+    """Return the bytes read and written per second when an array is copied."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("copy_bandwidth")
     return 2 * array_bytes / statistics.median(laps_s)
@@ -197,7 +197,7 @@ def copy_bandwidth(array_bytes, laps_s):
 
 
 def product_rate(side, laps_s):
-    """FLOP per second of a product of two square matrices."""
+    """Return the FLOP per second of a product of two square matrices."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("product_rate")
     return 2 * side**3 / statistics.median(laps_s)
@@ -205,7 +205,7 @@ def product_rate(side, laps_s):
 
 
 def ridge_point(bandwidth, peak):
-    """FLOP per byte at which the two roofs meet."""
+    """Return the FLOP per byte at which the two roofs meet."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("ridge_point")
     return peak / bandwidth
@@ -213,7 +213,7 @@ def ridge_point(bandwidth, peak):
 
 
 def attainable(intensity, bandwidth, peak):
-    """FLOP per second at best."""
+    """Return the highest possible FLOP per second."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("attainable")
     return min(peak, bandwidth * intensity)
@@ -222,7 +222,7 @@ def attainable(intensity, bandwidth, peak):
 
 # %% nbgrader={"grade": true, "grade_id": "a-test", "locked": true, "points": 15, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "a", "role": "test", "needs": ["setup"]}
 def check_rate(number, right, what):
-    """Compare a rate with the right one, and name the usual slip when it is off by a known factor."""
+    """Compare a rate with the right one, and name the usual mistake if the rate is off by a known factor."""
     slips = {
         0.5: "a copy also writes every byte; a multiply-add is two FLOPs",
         2.0: "something is counted twice",
@@ -390,7 +390,7 @@ def poly_kernel(x_ptr, coefficients_ptr, sums_ptr, COLS, stride_row, stride_col,
 
 
 def poly_sums(x, coefficients):
-    """The row sums of the polynomial, float32, by poly_kernel."""
+    """Return the row sums of the polynomial in float32, computed by poly_kernel."""
     rows, cols = x.shape
     sums = torch.empty(rows, device=x.device, dtype=torch.float32)
     ### BEGIN SOLUTION
@@ -417,7 +417,7 @@ def launch_poly(kernel, constants, out, x, coefficients):
 
 
 def polynomial_sums(x, coefficients):
-    """The same sums by torch in float64, rounded at the end."""
+    """Return the same sums, computed by torch in float64 and rounded at the end."""
     factors = coefficients.double().unbind()
     sums = []
     for part in x.double().split(128):  # few rows at a time, which a cache holds from step to step
@@ -433,7 +433,7 @@ draw = grading.Draws("b", DEVICE)
 
 
 def check_sums(rows, cols, steps, what, dtype="float32", layout="row", wider=1, values="positive"):
-    """Compare poly_sums, and then the kernel by itself with a block `wider` times as wide, with sums in float64."""
+    """Compare poly_sums, and then the kernel alone with a block `wider` times as wide, with sums in float64."""
     x = draw.matrix(rows, cols, dtype=dtype, layout=layout, values=values)
     c = draw.matrix(1, steps, values=values)[0]
     what = f"{what}: {rows} x {cols}, K = {steps}, {dtype}"
@@ -510,7 +510,7 @@ scorecard.passed("b")
 
 # %% nbgrader={"grade": false, "grade_id": "c-ridge", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "c", "role": "solution", "needs": ["setup"], "title": "Turn the dial"}
 def chain_cost(rows, cols, steps, itemsize):
-    """FLOPs and bytes of poly_kernel."""
+    """Return the FLOPs and bytes of poly_kernel."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("chain_cost")
     return rows * cols * (2 * steps + 1), rows * cols * itemsize + 4 * (steps + rows)
@@ -518,7 +518,7 @@ def chain_cost(rows, cols, steps, itemsize):
 
 
 def find_ridge(intensities, rates):
-    """The intensity at which the slope through the first points meets the level of the last."""
+    """Return the intensity at which the slope through the first points meets the level of the last."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("find_ridge")
     return max(rates) / max(rate / intensity for intensity, rate in zip(intensities, rates, strict=True))
@@ -527,7 +527,7 @@ def find_ridge(intensities, rates):
 
 # %% nbgrader={"grade": true, "grade_id": "c-test", "locked": true, "points": 10, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "c", "role": "test", "needs": ["setup"]}
 def check_pair(pair, right, what):
-    """Hold a returned pair of ints to the right one."""
+    """Compare a returned pair of ints with the right one."""
     assert isinstance(pair, (tuple, list)), f"{what}: return two ints, FLOPs and bytes"
     assert len(pair) == 2, f"{what}: return two ints, FLOPs and bytes"
     grading.assert_equal(pair[0], right[0], what=f"FLOPs of {what}")
@@ -535,7 +535,7 @@ def check_pair(pair, right, what):
 
 
 def check_ridge(intensities, rates, right, what):
-    """Hold find_ridge to 25%."""
+    """Check that find_ridge is within 25%."""
     found = find_ridge(intensities, rates)
     assert is_near(found, right, 0.25), f"find_ridge for {what} is {found!r}, should be about {right}"
 
@@ -582,7 +582,7 @@ ROWS, COLS, DIAL = 8192, 4000, [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
 
 
 def sweep_kernel(**constants):
-    """Intensity and rate of poly_kernel, by K; `constants` such as num_warps=8 go to the launch."""
+    """Yield intensity and rate of poly_kernel, by K; `constants` such as num_warps=8 go to the launch."""
     x = torch.rand(ROWS, COLS, device=DEVICE)
     sums = torch.empty(ROWS, device=DEVICE)
     constants = {"TILE": triton.next_power_of_2(COLS)} | constants
@@ -593,7 +593,7 @@ def sweep_kernel(**constants):
 
 
 def sweep_layer():
-    """Intensity and rate of a dense layer, by batch."""
+    """Yield intensity and rate of a dense layer, by batch."""
     weights = torch.randn(4096, 4096).numpy()
     for batch in DIAL[:-1]:
         inputs, out = torch.randn(batch, 4096).numpy(), torch.empty(batch, 4096).numpy()
@@ -614,7 +614,7 @@ from mlsys import viz
 
 
 def draw_roofs(low, high, flat):
-    """The slope and one flat roof from one intensity to another; returns the axes and the colours."""
+    """Draw the slope and one flat roof from one intensity to another; return the axes and the colours."""
     _, axes, colors, _ = viz.setup_plot()
     reach = [low, ridge_point(bandwidth, flat), high]
     roofs = [attainable(intensity, bandwidth, flat) / 1e12 for intensity in reach]
@@ -668,7 +668,7 @@ _ = axes.legend()
 
 # %% nbgrader={"grade": false, "grade_id": "d-config", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "d", "role": "solution", "needs": ["setup", "b", "c"], "title": "The race"}
 def config(shape, dtype):
-    """Tile and warps for poly_kernel."""
+    """Return the tile and warps for poly_kernel."""
     _rows, cols, _steps = shape
     ### BEGIN SOLUTION
     #: raise NotImplementedError("config")
@@ -678,7 +678,7 @@ def config(shape, dtype):
 
 # %% nbgrader={"grade": false, "grade_id": "d-given", "locked": true, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "d", "role": "setup"}
 def poly_inputs(draw, shape, dtype):
-    """A matrix with elements between 0.5 and 1 in size, and coefficients, for shape (rows, cols, steps)."""
+    """Return a matrix with elements of size 0.5 to 1, and coefficients, for shape (rows, cols, steps)."""
     rows, cols, steps = shape
     return draw.matrix(rows, cols, values="climbing"), draw.matrix(1, steps)[0]
 
@@ -763,7 +763,7 @@ race
 
 # %% nbgrader={"grade": false, "grade_id": "e-costs", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "e", "role": "solution", "needs": ["setup"], "title": "Six operations on the roof"}
 def add_cost(n, itemsize):
-    """FLOPs and bytes of a sum of two vectors."""
+    """Return the FLOPs and bytes of a sum of two vectors."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("add_cost")
     return n, 3 * n * itemsize
@@ -771,7 +771,7 @@ def add_cost(n, itemsize):
 
 
 def softmax_cost(rows, cols, itemsize):
-    """FLOPs and bytes of a softmax of every row."""
+    """Return the FLOPs and bytes of a softmax of every row."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("softmax_cost")
     return 3 * rows * cols, 2 * rows * cols * itemsize
@@ -779,7 +779,7 @@ def softmax_cost(rows, cols, itemsize):
 
 
 def layernorm_cost(rows, cols, itemsize):
-    """FLOPs and bytes of a layer normalisation of every row."""
+    """Return the FLOPs and bytes of a layer normalisation of every row."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("layernorm_cost")
     return 6 * rows * cols, (2 * rows * cols + 2 * cols) * itemsize
@@ -787,7 +787,7 @@ def layernorm_cost(rows, cols, itemsize):
 
 
 def matmul_cost(m, n, k, itemsize):
-    """FLOPs and bytes of a matrix product."""
+    """Return the FLOPs and bytes of a matrix product."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("matmul_cost")
     return 2 * m * n * k, (m * k + k * n + m * n) * itemsize
@@ -795,7 +795,7 @@ def matmul_cost(m, n, k, itemsize):
 
 
 def embedding_cost(bags, bag_size, dim, itemsize):
-    """FLOPs and bytes of sums of rows fetched from a table."""
+    """Return the FLOPs and bytes of sums of rows fetched from a table."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("embedding_cost")
     fetched = bags * bag_size
@@ -804,7 +804,7 @@ def embedding_cost(bags, bag_size, dim, itemsize):
 
 
 def place(flops, moved, bandwidth, peak):
-    """The roof that limits an operation, "memory" or "compute", and its least time in seconds."""
+    """Return the roof that limits an operation, "memory" or "compute", and its least time in seconds."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("place")
     arithmetic_s, memory_s = flops / peak, moved / bandwidth
@@ -814,7 +814,7 @@ def place(flops, moved, bandwidth, peak):
 
 # %% nbgrader={"grade": true, "grade_id": "e-test", "locked": true, "points": 15, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "e", "role": "test", "needs": ["setup"]}
 def check_cost(pair, right, what):
-    """Hold a returned pair of ints to the right one."""
+    """Compare a returned pair of ints with the right one."""
     assert isinstance(pair, (tuple, list)), f"{what}: return two ints, FLOPs and bytes"
     assert len(pair) == 2, f"{what}: return two ints, FLOPs and bytes"
     grading.assert_equal(pair[0], right[0], what=f"FLOPs of {what}")
@@ -822,7 +822,7 @@ def check_cost(pair, right, what):
 
 
 def check_place(flops, moved, bandwidth, peak, bound, time_s, what):
-    """Hold place() to a bound and a least time."""
+    """Check place() against a bound and a least time."""
     found = place(flops, moved, bandwidth, peak)
     assert isinstance(found, (tuple, list)), f"{what}: return a bound and a time"
     assert len(found) == 2, f"{what}: return a bound and a time"
@@ -882,14 +882,14 @@ BAGS, BAG_SIZE, DIM, TABLE_ROWS = (2**16, 32, 64, 2**22) if LARGE else (2**13, 3
 
 
 def softmax_in_steps(x, y):
-    """Softmax of x into y as in the formula: each step is a pass over memory."""
+    """Write the softmax of x into y, step by step as in the formula; each step is a pass over memory."""
     torch.sub(x, x.amax(dim=1, keepdim=True), out=y)  # the largest: reads x; the difference: reads x, writes y
     y.exp_()  # reads and writes y
     y.div_(y.sum(dim=1, keepdim=True))  # the sum: reads y; the quotient: reads and writes y
 
 
 def six_operations():
-    """For each operation: `run`, `eighth`, and `in_order` where that makes a difference; all in float32."""
+    """Return for each operation: `run`, `eighth`, and `in_order` where the order matters; all in float32."""
     a, b = torch.randn(ELEMENTS, device=DEVICE), torch.randn(ELEMENTS, device=DEVICE)
     x, scale, shift = a.view(-1, WIDTH), b[:WIDTH], b[WIDTH : 2 * WIDTH]
     table = torch.randn(TABLE_ROWS, DIM, device=DEVICE)
@@ -971,7 +971,7 @@ for name, (flops, moved) in costs.items():
 
 # %% nbgrader={"grade": false, "grade_id": "f-batch", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "f", "role": "solution", "needs": ["setup", "e"], "title": "The batch of a dense layer"}
 def time_ratio(batch, d_in, d_out, itemsize, bandwidth, peak):
-    """Least time of a dense layer over that of a batch of 1."""
+    """Return the least time of a dense layer, divided by that for a batch of 1."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("time_ratio")
     few, many = (place(*matmul_cost(rows, d_out, d_in, itemsize), bandwidth, peak)[1] for rows in (1, batch))
@@ -980,7 +980,7 @@ def time_ratio(batch, d_in, d_out, itemsize, bandwidth, peak):
 
 
 def crossing_batch(d_in, d_out, itemsize, ridge):
-    """The smallest batch for which a dense layer is compute-bound, or None."""
+    """Return the smallest batch for which a dense layer is compute-bound, or None."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("crossing_batch")
     weights = d_in * d_out
@@ -991,13 +991,13 @@ def crossing_batch(d_in, d_out, itemsize, ridge):
 
 # %% nbgrader={"grade": true, "grade_id": "f-test", "locked": true, "points": 10, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "f", "role": "test", "needs": ["setup", "e"]}
 def check_ratio(arguments, right, what):
-    """Hold time_ratio to a number."""
+    """Check time_ratio against a number."""
     found = time_ratio(*arguments)
     assert is_near(found, right, 0.01), f"time_ratio for {what} is {found!r}, should be about {right:.3f}"
 
 
 def check_crossing(arguments, right, what):
-    """Hold crossing_batch to an int or None."""
+    """Check crossing_batch against an int or None."""
     found = crossing_batch(*arguments)
     assert found == right, f"crossing_batch for {what} is {found!r}, should be {right}"
     assert found is None or type(found) is int, f"crossing_batch for {what} is a {type(found).__name__}; return an int"
@@ -1014,7 +1014,7 @@ rng = grading.Draws("f")
 
 
 def scanned(inputs, outputs, width, corner):
-    """The crossing found by trying one batch after the other."""
+    """Return the crossing, found by trying one batch after the other."""
     for trial in range(1, 40_000):
         work = 2 * trial * inputs * outputs
         if work >= corner * width * (trial * inputs + inputs * outputs + trial * outputs):
@@ -1106,7 +1106,7 @@ print("compute-bound from a batch of", crossing_batch(4096, 4096, 4, ridge_point
 
 # %% nbgrader={"grade": false, "grade_id": "gap-causes", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "gap", "role": "solution", "needs": ["setup"], "title": "Why an operation is not at its roof"}
 def largest_gaps(least_s, measured_s):
-    """Names of the two operations with the largest gaps, the largest first."""
+    """Return the names of the two operations with the largest gaps, the largest first."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("largest_gaps")
     return sorted(least_s, key=lambda name: least_s[name] / measured_s[name])[:2]
@@ -1114,7 +1114,7 @@ def largest_gaps(least_s, measured_s):
 
 
 def cause(least_s, measured_s, eighth_s, in_order_s, passes_s):
-    """What makes the gap of one operation."""
+    """Return the cause of one operation's gap."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("cause")
     gap = measured_s / least_s
@@ -1136,7 +1136,7 @@ def cause(least_s, measured_s, eighth_s, in_order_s, passes_s):
 
 # %% nbgrader={"grade": true, "grade_id": "gap-test", "locked": true, "points": 10, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "gap", "role": "test", "needs": ["setup"]}
 def check_cause(times_ms, right, what):
-    """Hold cause() to a word; the times are least, measured, eighth, in order, passes."""
+    """Check cause() against a word; the times are least, measured, eighth, in order, passes."""
     found = cause(*times_ms)
     assert found == right, f"cause of {what}: got {found!r}, should be {right!r}"
 

@@ -228,7 +228,7 @@ draw = grading.Draws("read", DEVICE)
 
 
 def check_double(x, tiles=(16, 16)):
-    """Compare double(x), and then what the kernel by itself makes of x, with 2 x."""
+    """Compare double(x), and then the kernel's own result for x, with 2 x."""
     what = f"for {tuple(x.shape)}, strides {x.stride()}"
     grading.assert_close(grading.guarded(double)(x), 2 * x, what=f"double(x) {what}", tile=(16, 16))
     constants = {"TILE_M": tiles[0], "TILE_N": tiles[1]}
@@ -297,7 +297,7 @@ scorecard.passed("read")
 
 # %% nbgrader={"grade": false, "grade_id": "a-traffic", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "a", "role": "solution", "needs": ["setup"], "title": "Count the bytes"}
 def untiled_bytes(m, n, k, itemsize):
-    """Bytes read and written when every multiply-add fetches its two operands."""
+    """Return the bytes read and written when every multiply-add fetches its two operands."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("untiled_bytes")
     return (2 * m * n * k + m * n) * itemsize
@@ -305,7 +305,7 @@ def untiled_bytes(m, n, k, itemsize):
 
 
 def tiled_bytes(m, n, k, tile_m, tile_n, itemsize):
-    """Bytes read and written when each program computes one tile_m x tile_n tile of C."""
+    """Return the bytes read and written when each program computes one tile_m x tile_n tile of C."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("tiled_bytes")
     times_a = triton.cdiv(n, tile_n)
@@ -393,7 +393,7 @@ print(f"tiles of {side} x {side} move {moved.total_bytes:,} bytes; each matrix o
 
 # %% nbgrader={"grade": false, "grade_id": "b-schedule", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "b", "role": "solution", "needs": ["setup", "a"], "title": "Choose tiles for a given memory"}
 def schedule(m, n, k, memory_bytes):
-    """Tile sizes (tile_m, tile_n, tile_k) that fit the memory and move few bytes."""
+    """Return tile sizes (tile_m, tile_n, tile_k) that fit the memory and move few bytes."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("schedule")
     capacity = memory_bytes // 4  # elements
@@ -483,7 +483,7 @@ def matmul_kernel(
     stride_cm, stride_cn,
     TILE_M: tl.constexpr, TILE_N: tl.constexpr, TILE_K: tl.constexpr, GROUP_M: tl.constexpr,
 ):  # fmt: skip
-    """One program computes one TILE_M x TILE_N tile of C = A B, with A (M, K), B (K, N), C (M, N)."""
+    """Compute one TILE_M x TILE_N tile of C = A B per program, with A (M, K), B (K, N), C (M, N)."""
     ### BEGIN SOLUTION
     #: pass  # your kernel
     # Programs that run at the same time take a block of GROUP_M rows of tiles, column by column: they share bands of
@@ -521,7 +521,7 @@ def matmul_kernel(
 
 
 def tiled_matmul(a, b, tile_m=32, tile_n=32, tile_k=32):
-    """A @ B by matmul_kernel."""
+    """Return A @ B, computed by matmul_kernel."""
     (M, K), N = a.shape, b.shape[1]
     c = torch.empty((M, N), device=a.device, dtype=a.dtype)
     ### BEGIN SOLUTION
@@ -556,7 +556,7 @@ draw = grading.Draws("c", DEVICE)
 
 
 def check_matmul(a, b, what, tiles=(32, 32, 32), group=4):
-    """Compare tiled_matmul, and then matmul_kernel by itself, with a product in float64."""
+    """Compare tiled_matmul, and then matmul_kernel alone, with a product in float64."""
     right = (a.double() @ b.double()).to(a.dtype)
     what = f"{what}: M={a.shape[0]}, N={b.shape[1]}, K={a.shape[1]}"
     product = grading.guarded(tiled_matmul)(a, b, *tiles)
@@ -659,7 +659,7 @@ SHARED_MEMORY
 
 # %% nbgrader={"grade": false, "grade_id": "d-config", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "d", "role": "solution", "needs": ["setup"], "title": "Choose tiles by arithmetic"}
 def config(shape, dtype):
-    """Tile sizes, warps and stages for matmul_kernel."""
+    """Return tile sizes, warps and stages for matmul_kernel."""
     m, n, k = shape
 
     ### BEGIN SOLUTION
@@ -681,7 +681,7 @@ def config(shape, dtype):
 
 # %% nbgrader={"grade": true, "grade_id": "d-test", "locked": true, "points": 10, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "d", "role": "test", "needs": ["setup"]}
 def check_config(shape, dtype):
-    """Hold config(shape, dtype) to the five rules."""
+    """Check config(shape, dtype) against the five rules."""
     chosen = config(shape, dtype)
     what = f"config({shape}, {dtype!r}) = {chosen}"
     itemsize = {"fp32": 4, "fp16": 2}[dtype]
@@ -792,14 +792,14 @@ scorecard.passed("d")
 
 # %% nbgrader={"grade": false, "grade_id": "e-given", "locked": true, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "e", "role": "setup"}
 def matmul_inputs(draw, shape, dtype):
-    """Random A and B for shape (m, n, k)."""
+    """Return a random A and B for shape (m, n, k)."""
     m, n, k = shape
     torch_dtype = {"fp32": "float32", "fp16": "float16"}[dtype]
     return draw.matrix(m, k, dtype=torch_dtype), draw.matrix(k, n, dtype=torch_dtype)
 
 
 def matmul_op(shape, dtype):
-    """The arithmetic of shape (m, n, k): no kernel can be faster than the GPU does that."""
+    """Return the operation for shape (m, n, k); no kernel can be faster than the GPU does its arithmetic."""
     m, n, k = shape
     return ops.matmul(m=m, n=n, k=k, dtype=dtype)
 
@@ -907,7 +907,7 @@ race
 
 # %% nbgrader={"grade": false, "grade_id": "challenge-given", "locked": true, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "challenge", "role": "setup"}
 def launch_tensor(kernel, constants, c, a, b):
-    """Like launch_matmul, with at most PROGRAMS programs if the config has that, and room for tensor descriptors."""
+    """Launch as launch_matmul does, with at most PROGRAMS programs if the config has that, and room for descriptors."""
     (M, K), N = a.shape, b.shape[1]
     tiles = triton.cdiv(M, constants["TILE_M"]) * triton.cdiv(N, constants["TILE_N"])
     named = {name: value for name, value in constants.items() if name != "PROGRAMS"}
