@@ -1,7 +1,6 @@
-"""Diagnosis: name the usual cause of an error by where the wrong elements lie and how they are wrong.
+"""Diagnosis: name the usual cause of an error by where the wrong elements are and how they are wrong.
 
-A shape is where the wrong elements lie and how they are wrong, never what the right ones are, so that a hidden test can
-say it too.
+A diagnosis never uses the right values, so that a hidden test can give it too.
 """
 
 from typing import TYPE_CHECKING
@@ -25,7 +24,7 @@ def likely_cause(
     found: Difference,
     tile: tuple[int, int] | None,
 ) -> str:
-    """Return the first of the usual causes whose trace is there; "" if none is.
+    """Return the first of the usual causes that fits; "" if none does.
 
     Args:
         actual: the result, of the shape and dtype of `expected`.
@@ -89,7 +88,7 @@ def _missing_masks(missing: "torch.Tensor", tile: tuple[int, int] | None) -> str
 
 
 def _only_in_edge_tiles(wrong: "torch.Tensor", tile: tuple[int, int]) -> bool:
-    """Return whether all wrong elements lie in tiles that are cut off by the edge, and some other tile exists."""
+    """Return whether all wrong elements are in tiles that are cut off by the edge, and some other tile exists."""
     rows, cols = (size - size % step for size, step in zip(wrong.shape, tile, strict=True))
     return rows > 0 and cols > 0 and (rows, cols) != tuple(wrong.shape) and not bool(wrong[:rows, :cols].any())
 

@@ -1,7 +1,7 @@
 """Guard bands: find writes outside a tensor before they do harm, and show elements that were never written.
 
-Triton checks no address. In a guarded call, every tensor that goes in, and every tensor that the function allocates,
-is a view in the middle of a larger buffer filled with NaNs of random payload:
+Triton does not check addresses. In a guarded call, every input tensor, and every tensor that the function allocates, is
+a view in the middle of a larger buffer filled with NaNs of random payload:
 
     | guard band | tensor (gaps between its strided elements are guarded too) | guard band |
 
@@ -108,7 +108,7 @@ class _Guarded:
         return guarded
 
     def check(self) -> None:
-        """Raise `OutOfBounds` if anything but an output's own elements has changed."""
+        """Raise `OutOfBounds` if anything except an output's own elements has changed."""
         import torch
 
         now, before = _bits(self.buffer), _bits(self.before)
@@ -157,7 +157,7 @@ def _poison(count: int, like: "torch.Tensor") -> "torch.Tensor":
 
 
 def _bits(tensor: "torch.Tensor") -> "torch.Tensor":
-    """Return the tensor's bits as integers, for NaNs do not compare equal."""
+    """Return the tensor's bits as integers, because NaNs do not compare equal."""
     import torch
 
     return tensor.view({1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[tensor.element_size()])

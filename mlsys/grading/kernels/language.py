@@ -1,8 +1,8 @@
 """The language in which a kernel may be written, and the check that a function uses nothing else.
 
 The check reads a syntax tree, and that tree is what runs: see `mlsys.grading.kernels.source` and
-`mlsys.judge.inside.checked_kernel`. It must hold whatever the tree's author intended, so it lists what is allowed and
-refuses everything else, takes the scopes of names from Python's own symbol tables, and trusts no earlier step.
+`mlsys.judge.inside.checked_kernel`. It must be safe against hostile authors. So it lists what is allowed and refuses
+everything else, takes the scopes of names from Python's own symbol tables, and does not rely on earlier steps.
 """
 
 import ast
@@ -48,13 +48,13 @@ MEMBERS = (LANGUAGE - {"PropagateNan", "pointer_type"}) | frozenset(
 """Attributes and methods of a block, a dtype, a descriptor or an enumeration."""
 
 _OF_SHELLS = frozenset(("_", "copyright", "credits", "display", "exit", "get_ipython", "help", "license", "quit"))
-"""Names that interactive shells add to Python's own; a judge and a notebook must refuse the same kernels."""
+"""Names that interactive shells add to Python's builtins; a judge and a notebook must refuse the same kernels."""
 
 PYTHON_NAMES = frozenset(dir(builtins)) - _OF_SHELLS
-"""Names of Python's own that no variable of a kernel may have."""
+"""Names of Python's builtins, which no variable of a kernel may have."""
 
 BUILTINS = frozenset(("abs", "bool", "float", "int", "len", "max", "min", "print", "range"))
-"""Python's own functions that a kernel may call."""
+"""Python's built-in functions that a kernel may call."""
 
 MAX_NODES = 20_000
 """Largest syntax tree of one function, in nodes; a long kernel of the course has about 1,500."""
@@ -92,11 +92,11 @@ def check_function(function: ast.FunctionDef, others: Collection[str], first_lin
 
     Args:
         function: its definition, as it will run.
-        others: names of the functions that it may call; each is checked by itself.
-        first_line: the line that counts as the function's first in messages.
+        others: names of the functions that it may call; each is checked separately.
+        first_line: the line that messages count as the function's first.
 
     Raises:
-        NotAKernel: it uses something else; the message says in which line of the function, and what to write instead.
+        NotAKernel: the function uses something else; the message says in which line, and what to write instead.
     """
     _Check(function, frozenset(others), first_line).run()
 
@@ -161,7 +161,7 @@ class _Check:
             self.refuse(function, "has type parameters", "leave them out")
 
     def _local_names(self) -> frozenset[str]:
-        """Return the names that are the function's own, as Python's compiler sees it."""
+        """Return the function's local names, as Python's compiler sees them."""
         try:
             table = symtable.symtable(ast.unparse(self.function), "kernel", "exec")
         except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -260,7 +260,7 @@ def _is_hint(node: ast.expr) -> bool:
 
 
 def _written(node: ast.Attribute) -> str:
-    """Return the last parts of a chain of attributes as text; to write all of a long one takes long."""
+    """Return the last parts of a chain of attributes as text; a long chain would take long to write in full."""
     parts = [node.attr]
     base = node.value
     while isinstance(base, ast.Attribute) and len(parts) < MAX_CHAIN:

@@ -1,13 +1,13 @@
-"""Time a kernel beside a reference, such that no call can have its result from anywhere but its own work.
+"""Time a kernel against a reference, so that every call's result can only come from its own work.
 
-A kernel sees all the memory of its process on the device, and may write there. So nothing that decides lies there:
+A kernel can read and write all the memory of its process on the device. So nothing that decides the race is kept there:
 
-- Candidate and reference each have a `Track`, in a process of its own when a class is graded.
-- Before every lap, all inputs are new: drawn from a seed that did not exist before. Each call of a lap has inputs and
-  an output of its own, and a lap is run once.
-- What is right is computed on the reference's side, from the seed, for a part of the output of a call; both are chosen
-  after the lap.
-- Inputs, gaps between tensors, and the rest of the candidate's memory must be after the lap what they were before it.
+- Candidate and reference each have a `Track`, in separate processes when a class is graded.
+- Before every lap, all inputs are new: drawn from a new seed. Each call of a lap has its own inputs and output,
+  and a lap is run once.
+- The reference's side computes the right result from the seed, for a part of the output of one call; the call and the
+  part are chosen after the lap.
+- Inputs, gaps between tensors, and the rest of the candidate's memory must be unchanged after the lap.
 - No time may be shorter than the bytes and the arithmetic need at the rates that the device reaches (`least_s`).
 """
 
@@ -33,10 +33,10 @@ ROUNDS = 5
 """Rounds of candidate, reference, reference, candidate."""
 
 LAP_S = 0.02
-"""Seconds that one lap should last, where memory and `MAX_CALLS` allow: long beside the 0.5 us of CUDA's events."""
+"""Seconds that one lap should last, if memory and `MAX_CALLS` allow: long compared with the 0.5 us of CUDA events."""
 
 MAX_CALLS = 64
-"""Most calls of one lap, each with inputs and an output of its own."""
+"""Most calls of one lap, each with its own inputs and output."""
 
 LAP_BYTES = 2**30
 """Largest size of the tensors of one lap, in bytes, if it leaves room for two calls."""
@@ -45,9 +45,10 @@ MAX_COMPARED_ELEMENTS = 2**21
 """Most elements of an output that are compared after a lap; after the first lap, all are compared."""
 
 MAX_CREDIBLE_SPEEDUP = 1.4
-"""Largest credible speedup over the library's product and over a copy; a kernel beyond it is suspicious.
+"""Largest credible speedup over the library's product and over a copy; a faster kernel is suspicious.
 
-A margin, for neither reaches what the device can do: on an H200 a copy moves 4.27 TB/s of the 4.8 of its data sheet.
+There is a margin because neither reaches what the device can do: on an H200 a copy moves 4.27 TB/s of the 4.8 in its
+data sheet.
 """
 
 
@@ -60,19 +61,19 @@ class Rates:
     cache_bytes: int
 
     def least_s(self, calls: int, bytes_moved: int, flops: float) -> float:
-        """Return the least credible seconds per call of a lap: what fits the cache may never have left it."""
+        """Return the shortest credible seconds per call of a lap; data that fit in the cache may never have left it."""
         moved = max(0, calls * bytes_moved - 2 * self.cache_bytes) / calls
         return max(moved / (MAX_CREDIBLE_SPEEDUP * self.bytes_per_s), flops / (MAX_CREDIBLE_SPEEDUP * self.flops_per_s))
 
 
 @dataclass(frozen=True)
 class RaceSetup:
-    """What a race of a kernel and a reference needs, for one shape.
+    """Setup of a race between a kernel and a reference, for one shape.
 
     Attributes:
         shape: the shape that is run.
         dtype: name of the format.
-        constants: the kernel's.
+        constants: the kernel's constants.
         inputs: makes the input tensors; it is called once.
         launch: `launch(kernel, constants, out, *inputs)` runs a kernel once and writes into `out`.
         expected: the result by the vendor's library, `expected(*inputs)`.
@@ -112,20 +113,20 @@ class Side(Protocol):
         """Compile, run once, and return about how many seconds a call takes."""
 
     def load(self, calls: int) -> None:
-        """Make room for laps of so many calls."""
+        """Allocate memory for laps of so many calls."""
 
     def lap(self, seed: int) -> float:
-        """Draw all inputs anew from a seed, run one lap, and return its seconds per call."""
+        """Draw new inputs from a seed, run one lap, and return its seconds per call."""
 
     def output(self, call: int, start: int, stop: int) -> "torch.Tensor":
         """Return what a call of the last lap has written, from one element to another, as one row."""
 
     def rest(self) -> None:
-        """Give back the memory of the laps."""
+        """Free the memory of the laps."""
 
 
 class Judging(Side, Protocol):
-    """The reference's side, which also knows what is right."""
+    """The reference's side, which also computes the right result."""
 
     def agrees(self, seed: int, call: int, start: int, found: "torch.Tensor") -> bool:
         """Return whether `found` is the result, from element `start` on, for the inputs that `seed` gives to that call.
@@ -135,11 +136,11 @@ class Judging(Side, Protocol):
         """
 
     def rates(self) -> Rates:
-        """Measure what the device reaches."""
+        """Measure the rates that the device reaches."""
 
 
 def check_gpu(capability: tuple[int, int], dtype: str) -> None:
-    """Make sure that a question can be timed here, and let the library do the arithmetic that kernels do.
+    """Make sure that a question can be timed here, and that the library uses the same arithmetic as kernels.
 
     Raises:
         NeedsGpu: there is no GPU of that capability or with that dtype.
@@ -162,7 +163,7 @@ def check_gpu(capability: tuple[int, int], dtype: str) -> None:
 
 
 def check_unused(waiting: int = 0) -> None:
-    """Make sure that nobody else uses the GPU but `waiting` processes of the same grading, which wait for the lock.
+    """Make sure that only `waiting` processes of the same grading, which wait for the lock, use the GPU.
 
     Raises:
         NeedsGpu: naming the other job.
@@ -172,7 +173,7 @@ def check_unused(waiting: int = 0) -> None:
 
 
 def run_race(candidate: Side, reference: Judging, *, elements: int, bytes_moved: int, flops: float = 0.0) -> Pair:
-    """Time a candidate beside a reference, in rounds of ABBA, with every lap's result checked.
+    """Time a candidate against a reference, in rounds of ABBA, and check the result of every lap.
 
     Args:
         candidate: what is timed.
@@ -183,7 +184,7 @@ def run_race(candidate: Side, reference: Judging, *, elements: int, bytes_moved:
 
     Raises:
         WrongAnswer: a result is wrong.
-        OutOfBounds: something else than an output was written.
+        OutOfBounds: a kernel wrote something other than an output.
         Suspicious: the time is shorter than the work needs.
     """
     call_s = max(candidate.prepare(), reference.prepare())
