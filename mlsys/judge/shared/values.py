@@ -1,7 +1,6 @@
 """Values that the judge and a sandboxed process exchange: tensors with their strides, and plain values.
 
-A value becomes something that JSON can say, and a list of arrays beside it. Nothing is pickled, and whatever is not
-listed here does not cross.
+A value becomes JSON and a list of arrays. Nothing is pickled, and no other kinds of values can be sent.
 """
 
 import math
@@ -29,7 +28,7 @@ def encode(value: object, arrays: list[Tensor]) -> Any:
     """Return `value` as JSON; its tensors are appended to `arrays`.
 
     A value of a class that is derived from a plain one, such as a named tuple, a `Counter` or an `IntEnum`, is sent as
-    the plain one, and a number of NumPy's as Python's.
+    the plain one, and a NumPy number as a Python number.
 
     Raises:
         NotSendable: for anything but tensors, numbers, strings, None, tuples, lists and dicts of these; for a dict
@@ -70,7 +69,7 @@ def encode(value: object, arrays: list[Tensor]) -> Any:
 def _plain(value: object) -> object:
     """Return the plain value of one whose class is derived from a plain class; anything else as it is.
 
-    The plain class's own methods are called, whatever a derived class makes of them.
+    The plain class's own methods are called, even if a derived class overrides them.
     """
     kind = type(value)
     if kind in _PLAIN or kind is float:
@@ -96,13 +95,13 @@ def decode(value: object, arrays: list[Tensor], device: str = "cpu", *, strided:
     """Return the value that `encode` made.
 
     Args:
-        value: what came as JSON.
-        arrays: what came beside it.
-        device: where its tensors go.
-        strided: give tensors the strides they had. A judge does not, for wide strides take memory.
+        value: the received JSON.
+        arrays: the received arrays.
+        device: device of its tensors.
+        strided: give tensors the strides they had. A judge does not, because wide strides need memory.
 
     Raises:
-        Tampered: it is none.
+        Tampered: it is not such a value.
     """
     budget = [MAX_ITEMS]
     unread = set(range(len(arrays)))
@@ -152,7 +151,7 @@ def _encode_tensor(value: "torch.Tensor", arrays: list[Tensor]) -> Any:
 
 
 def _decode_tensor(array: Tensor, dtype: str, strides: list[object], device: str) -> "torch.Tensor":
-    """Return a tensor in memory of its own, with the strides it had where these do not overlap."""
+    """Return a tensor in new memory, with the strides it had if these do not overlap."""
     import torch
 
     flat = torch.from_numpy(array)
@@ -168,7 +167,7 @@ def _decode_tensor(array: Tensor, dtype: str, strides: list[object], device: str
 
 
 def _gives_each_a_place(shape: tuple[int, ...], strides: list[int], elements: int) -> bool:
-    """Return whether no two elements share a place, and little room is wasted between them."""
+    """Return whether no two elements share an address, and little memory is wasted between them."""
     reach = 1
     for step, size in sorted((step, size) for step, size in zip(strides, shape, strict=True) if size > 1):
         if step < reach:
