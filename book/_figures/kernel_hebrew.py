@@ -4,13 +4,24 @@ from _figures.kernel import LAUNCHED_ON as RECORDED_ON
 
 from mlsys.measure.records import Record
 
-LAUNCHED_ON = RECORDED_ON.replace("with CUDA", "עם CUDA").replace("driver", "מנהל התקן").replace("recorded", "הוקלט")
-"""Where and when the kernels' names were recorded."""
+WORDS = {"with CUDA": "עם CUDA", "driver": "מנהל\u00a0התקן\u200e", "recorded": "הוקלט\u200e", "measured": "נמדד\u200e"}
+"""Words of a line that runs from left to right; the mark after each keeps the number behind it in its place."""
+
+
+def translated(label: str) -> str:
+    """Return the line that says on what something was measured, with its words in Hebrew."""
+    for english, word in WORDS.items():
+        label = label.replace(english, word)
+    return label
 
 
 def label(record: Record) -> str:
-    """Return a record's device, versions and date; only what is written in letters is translated."""
-    return record.label.replace("driver", "מנהל התקן").replace("measured", "נמדד")
+    """Return a record's device, versions and date."""
+    return translated(record.label)
+
+
+LAUNCHED_ON = translated(RECORDED_ON)
+"""Where and when the kernels' names were recorded."""
 
 
 LABELS = {
