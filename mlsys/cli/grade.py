@@ -47,7 +47,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="go on with the run that was interrupted, with its --submissions, --roster, --attempt and --student where "
         "they are not given; a run that was interrupted goes on in any case, and what is graded is not graded again",
     )
-    parser.add_argument("--yes", action="store_true", help="write scores that a regrade changes")
+    parser.add_argument(
+        "--yes",
+        action="store_true",
+        help="write what lowers, blanks or replaces scores or marks; else it is listed, and the status is 3",
+    )
     parser.add_argument(
         "--unsafe-no-sandbox",
         action="store_true",
@@ -91,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
     batch = grade_class(root, tree, args.lab, options, console)
     with disk_faults(tree):
         show(batch, tree, console)
-    return 0
+    return 3 if batch.withheld else 0
 
 
 def remembered(args: argparse.Namespace) -> dict[str, str]:
