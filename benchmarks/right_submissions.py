@@ -24,7 +24,7 @@ c.Execute.timeout = 600
 
 
 def answers_of(lab: Lab, number: int) -> dict[str, str]:
-    """The lab's own answers in words of their own: other local names, and a comment, for each number."""
+    """The lab's reference solution with other local names and a comment, different for each number."""
     answers = {}
     for cell in lab.cells:
         if cell.role in (PREDICT, SOLUTION):

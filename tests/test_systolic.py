@@ -37,7 +37,8 @@ def integers(seed: int, *shape: int) -> np.ndarray:
 @pytest.mark.parametrize("row", GOLDEN, ids=lambda row: "-".join(row.values()))
 def test_cycles_are_those_of_the_independent_simulator(row: dict[str, str]) -> None:
     sizes = {name: int(row[name]) for name in ("m", "n", "k", "rows", "cols")}
-    assert gemm_cycles(**sizes, dataflow=row["dataflow"]) == int(row["last_cycle"]) + 1
+    # The program does not count the draining of an output-stationary array.
+    assert gemm_cycles(**sizes, dataflow=row["dataflow"], drain=False) == int(row["last_cycle"]) + 1
 
 
 @settings(deadline=None)
@@ -106,7 +107,7 @@ def test_values_move_only_between_neighbours(
 ) -> None:
     a, b = integers(seed, m, k), integers(seed + 1, k, n)
     shown = list(frames(a, b, rows=rows, cols=cols, dataflow=dataflow))
-    assert len(shown) == gemm_cycles(m, n, k, rows=rows, cols=cols, dataflow=dataflow, drain=True)
+    assert len(shown) == gemm_cycles(m, n, k, rows=rows, cols=cols, dataflow=dataflow)
     assert [frame.cycle for frame in shown] == list(range(len(shown)))
     for before, after in pairwise(shown):
         if (before.fold, before.phase) != (after.fold, after.phase):
@@ -283,6 +284,13 @@ def test_a_memory_that_just_fits_and_one_that_is_one_short(dataflow: str, short:
     )  # fmt: skip
     expected = replayed(sizes, rows, cols, dataflow, (srams[0], srams[1], srams[2]))
     assert (counted.input_reads, counted.weight_reads, counted.output_writes, counted.output_reads) == expected
+
+
+@given(st.integers(1, 4000), grid, grid)
+def test_dataflows_are_counted_by_the_same_rule(side: int, rows: int, cols: int) -> None:
+    """All three sides alike, so each dataflow has the same folds and the same stream: no cycle may differ."""
+    cycles = {gemm_cycles(side, side, side, rows=rows, cols=cols, dataflow=dataflow) for dataflow in DATAFLOWS}
+    assert len(cycles) == 1
 
 
 def test_spilled_sums_grow_with_the_folds_of_k_only() -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 from rich.console import Console
 
 from mlsys.classroom.batch.choose_attempt import Judging
-from mlsys.classroom.batch.pool import time_limit_s
-from mlsys.classroom.batch.reference_solution import LabFault, check_reference_solution
+from mlsys.classroom.batch.pool import Pool, time_limit_s
+from mlsys.classroom.batch.reference_solution import LabFault, check_reference_solution, reference_tasks
 from mlsys.classroom.gradebook.nbgrader import configured_cpu_limit_s, marked_records
 from mlsys.classroom.gradebook.record_results import disk_faults, record_result
 from mlsys.classroom.intake.collect import Collected, collect
@@ -110,7 +110,7 @@ def grade_class(root: Path, tree: CourseTree, name: str, options: Options, conso
 
     Raises:
         SandboxError: student code cannot be shut in on this machine, and `unsafe_no_sandbox` is not set.
-        LabFault: the lab's own answers do not pass its tests here.
+        LabFault: the lab's reference solution does not pass its tests here.
         UserError: unknown lab (also in the roster) or student, no submissions, a folder that cannot be written,
             a full disk, another run at work, or a missing package.
     """
@@ -131,9 +131,11 @@ def grade_class(root: Path, tree: CourseTree, name: str, options: Options, conso
                 source, tree, name, options.roster, store=store, policy=options.policy, check=reader.check
             )
             students = _students(collected, source or tree.submissions, name, options.student)
-            plan = make_plan(tree, store, name, students, collected, options.unsafe_no_sandbox, (root, source or root))
-            grading = _Grading(tree, store, plan, collected, reader, options, console)
-            changes = grading.judge_and_record() if plan.states else []
+            private = root, source or root
+            with Pool(tree.root.resolve(), min(options.workers, len(students))) as pool:
+                plan = make_plan(tree, store, name, students, collected, pool, options.unsafe_no_sandbox, private)
+                grading = _Grading(tree, store, plan, collected, reader, pool, options, console)
+                changes = grading.judge_and_record() if plan.states else []
             samples = {file.stem for file in (path.parent / "class").glob("*")} - set(students)
             read = {
                 student: record
@@ -167,6 +169,7 @@ class _Grading:
     plan: Plan
     collected: Collected
     reader: LabReader
+    pool: Pool
     options: Options
     console: Console
 
@@ -177,10 +180,13 @@ class _Grading:
         changes: list[Change] = []
         with self._run() as recorded:
             under = self._terms()
-            with self.console.status(f"Judging the own answers of {lab.name} first"):
-                check_reference_solution(
+            with self.console.status(f"Judging the reference solution of {lab.name} first"):
+                first = reference_tasks(
                     self.tree, lab.name, set(under.values()), device=plan.device, cpu_limit_s=cpu_limit_s
                 )
+                if first:  # none where every submission is refused
+                    self.pool.prepare(first[0])
+                check_reference_solution(self.pool, first)
             attempts = sum(len(self.collected.digests(student)) or 1 for student in plan.states)
             with tracked(f"Grading {lab.name}", attempts, self.console) as advance:
                 judging = Judging(
@@ -193,7 +199,7 @@ class _Grading:
                     device=plan.device,
                     cpu_limit_s=cpu_limit_s,
                     time_limit_s=time_limit_s(lab, plan.kind, cpu_limit_s),
-                    workers=self.options.workers,
+                    pool=self.pool,
                     state=plan.attempt_state,
                     advance=advance,
                 )

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mlsys.classroom.batch.pool import judging_machine
+from mlsys.classroom.batch.pool import Pool
 from mlsys.classroom.gradebook.nbgrader import configured_device
 from mlsys.classroom.intake.canonical import released_lab
 from mlsys.classroom.intake.collect import Collected
@@ -54,6 +54,7 @@ def make_plan(
     name: str,
     students: list[str],
     collected: Collected,
+    pool: Pool,
     unsafe_no_sandbox: bool,
     private: Sequence[Path] = (),
 ) -> Plan:
@@ -65,6 +66,7 @@ def make_plan(
         name: the lab.
         students: who handed in.
         collected: what they handed in.
+        pool: where submissions would be judged.
         unsafe_no_sandbox: go on without the sandbox where it cannot run.
         private: what else students must not read.
 
@@ -79,7 +81,7 @@ def make_plan(
     old = {student: store.record(name, student) for student in students}
     device = configured_device(tree)
     waits = any(record.waits_for_gpu for record in old.values() if record)
-    kind = judging_machine(device)["device"] if waits else ""
+    kind = pool.machine(device)["device"] if waits else ""
     gpu_is_here = kind == "gpu"
 
     def is_done(student: str) -> bool:
@@ -96,7 +98,7 @@ def make_plan(
     # Before the first submission: neither a missing package nor a missing sandbox is a student's fault.
     to_judge = [student for student in doubtful if student not in collected.refused]
     if to_judge and not kind:
-        kind = judging_machine(device)["device"]
+        kind = pool.machine(device)["device"]
     sandboxed = not to_judge or _sandbox_holds(unsafe_no_sandbox, (tree.root, *private))
     open_ones = [student for student in doubtful if sandboxed or not is_done(student)]
     open_states = {student: states[student] for student in open_ones}

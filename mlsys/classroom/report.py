@@ -71,7 +71,7 @@ def why(record: Record) -> str:
             by_reason.setdefault(first_line(question.message), []).append(question.question)
     lines = [f"{', '.join(names)}: {reason}" for reason, names in by_reason.items()]
     lines += [] if record.sandboxed else [NO_SANDBOX]
-    return "\n".join([*lines, *(f"mended: {repair}" for repair in record.repairs)])
+    return "\n".join([*lines, *(f"repaired: {repair}" for repair in record.repairs)])
 
 
 def by_question(records: Iterable[Record]) -> Table:

@@ -148,7 +148,7 @@ A bare unit, such as `TB / second`, is one of it.
 
 
 def amount(name: str, value: Amount, unit: str) -> float:
-    """The value as a plain number of `unit`s, finite and not negative.
+    """Return the value as a plain number of `unit`s, finite and not negative.
 
     Args:
         name: what the caller calls the value.
@@ -177,7 +177,7 @@ def amount(name: str, value: Amount, unit: str) -> float:
 
 
 def positive_amount(name: str, value: Amount, unit: str) -> float:
-    """The same as `amount`, refusing zero too.
+    """Return the same as `amount`, refusing zero too.
 
     Raises:
         InvalidValue: if the value is zero, negative, infinite, not a number, or no number at all.

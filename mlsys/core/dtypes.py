@@ -12,7 +12,7 @@ BITS = {"fp64": 64, "fp32": 32, "tf32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "i
 
 
 def bytes_per_element(dtype: str) -> int | float:
-    """Bytes that one element takes in memory: `bits / 8`, a whole number but for int4 (half a byte).
+    """Return the bytes that one element takes in memory: `bits / 8`, a whole number but for int4 (half a byte).
 
     Args:
         dtype: one of fp64, fp32, tf32, bf16, fp16, fp8, int8, int4.

@@ -39,7 +39,7 @@ _BINDS = (ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign, ast.AugAssign)
 
 
 def without_magics(source: str) -> str:
-    r"""A cell in which plain Python stands in for what only a notebook understands; line numbers stay.
+    r"""Return a cell in which plain Python stands in for what only a notebook understands; line numbers stay.
 
     A command leaves nothing, or `pass` where a block may need a statement; what is assigned from a shell command is an
     empty list, and what is assigned from a magic a `NoNotebook`. `%time` is what it times, where that binds names.
@@ -96,7 +96,7 @@ def _stand_in(command: str) -> str:
 
 
 def _statement(source: str, start: int) -> tuple[str, int]:
-    """One statement with all its lines, and where it ends."""
+    """Return one statement with all its lines, and where it ends."""
     depth, position = 0, start
     while position < len(source):
         token = _TOKEN.match(source, position)
@@ -120,7 +120,7 @@ def _statement(source: str, start: int) -> tuple[str, int]:
 
 
 def _value(command: str) -> str:
-    """What is assigned in place of the outcome of a command."""
+    """Return what is assigned in place of the outcome of a command."""
     lost = "\n" * command.count("\n")
     if command.startswith("!"):
         return "[]" + lost
@@ -160,6 +160,6 @@ class NoNotebook:
 
 
 def notebook_names() -> dict[str, Any]:
-    """The names that a notebook has without an import."""
+    """Return the names that a notebook has without an import."""
     here = NoNotebook()
     return {"get_ipython": here, "display": here}

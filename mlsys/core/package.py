@@ -93,7 +93,7 @@ def defined_as(name: str) -> str:
 
 @cache
 def _borrowed_names(module: str) -> dict[str, str]:
-    """Names that a package imports from its own modules, with where each comes from."""
+    """Return the names that a package imports from its own modules, with where each comes from."""
     if modules()[module].name != "__init__.py":
         return {}
     return {
@@ -106,7 +106,7 @@ def _borrowed_names(module: str) -> dict[str, str]:
 
 @cache
 def _defined_names(module: str) -> frozenset[str]:
-    """Full names of a module's classes, functions and methods."""
+    """Return the full names of a module's classes, functions and methods."""
     found = set()
 
     def visit(node: ast.AST, scope: str) -> None:

@@ -133,11 +133,11 @@ class Catalog(Generic[T]):
         return f"Catalog({self._what!r})"
 
     def names(self) -> tuple[str, ...]:
-        """The names, in the order of the file."""
+        """Return the names, in the order of the file."""
         return tuple(self._entries())
 
     def get(self, name: str) -> T:
-        """The thing of this name.
+        """Return the entry of this name.
 
         Raises:
             UnknownName: with the nearest name and all of them.
@@ -147,7 +147,7 @@ class Catalog(Generic[T]):
         return self._make(name)
 
     def all(self) -> tuple[T, ...]:
-        """Everything, in the order of the file."""
+        """Return everything, in the order of the file."""
         return tuple(self._make(name) for name in self.names())
 
     def by_name(self) -> dict[str, T]:
@@ -180,7 +180,7 @@ class DataFolder(Mapping[str, E]):
 
 
 def data_folder() -> Traversable:
-    """The folder of data files inside the installed package."""
+    """Return the folder of data files inside the installed package."""
     return files("mlsys").joinpath("data")
 
 
@@ -224,7 +224,7 @@ def decode(data: object, kind: type[E], place: str) -> E:
 
 @cache
 def sources() -> Mapping[str, Source]:
-    """All documents that the data files cite, by key."""
+    """Return all documents that the data files cite, by key."""
     entries = data_file("sources.toml", dict[str, _Document])
     return {key: Source(key=key, **msgspec.structs.asdict(entry)) for key, entry in entries.items()}
 
@@ -251,7 +251,7 @@ class _Refused(ValueError):
 
 
 def _located(error: msgspec.ValidationError, data: Any, kind: Any, place: str) -> UserError:
-    """The error with file, entry, field and value, and with what to write instead."""
+    """Return the error with file, entry, field and value, and with what to write instead."""
     problem, _, path = str(error).partition(" - at `$")
     for step in re.findall(r"\[[\d.]+\]|[^.\[\]]+", path.rstrip("`")):
         if step == "[...]":  # msgspec does not say which key of a dict
@@ -274,7 +274,7 @@ def _located(error: msgspec.ValidationError, data: Any, kind: Any, place: str) -
 
 
 def _type_of_part(kind: Any, key: str | int) -> Any:
-    """Type of a field of an `Entry`, or of what a dict, list or tuple holds."""
+    """Return the type of a field of an `Entry`, or of what a dict, list or tuple holds."""
     kind = _without_none(kind)
     if hasattr(kind, "__struct_fields__"):
         return get_type_hints(kind)[str(key)]
@@ -297,7 +297,7 @@ def _reads(data: object, kind: Any) -> bool:
 
 
 def _wanted(problem: str, kind: Any) -> str:
-    """What a value must be, in the words of a TOML file."""
+    """Return what a value must be, in the words of a TOML file."""
     if get_origin(kind) is Literal:
         return " or ".join(repr(choice) for choice in get_args(kind))
     found = re.match(r"Expected `([^`]+)`(.*?)(?:, got .*)?$", problem)

@@ -56,7 +56,7 @@ class Cell:
 
 
 def read_cell(cell: NotebookNode, where: str) -> Cell:
-    """One cell of a lab's notebook, checked; `where` is the lab's name in messages."""
+    """Return one cell of a lab's notebook, checked; `where` is the lab's name in messages."""
     nbgrader: dict[str, Any] = cell.metadata.get("nbgrader", {})
     mlsys: dict[str, Any] = cell.metadata.get("mlsys", {})
     where = f"{where}, cell {cell['id']!r}"
@@ -154,7 +154,7 @@ class Lab:
 
     @classmethod
     def load(cls, path: Path) -> "Lab":
-        """The lab in a `lab.py` (py:percent).
+        """Return the lab in a `lab.py` (py:percent).
 
         Args:
             path: the file, `labs/<lab>/lab.py`.
@@ -177,7 +177,7 @@ class Lab:
 
     @classmethod
     def of_notebook(cls, notebook: NotebookNode, where: str) -> "Lab":
-        """The lab in a source notebook; `where` is its name in messages."""
+        """Return the lab in a source notebook; `where` is its name in messages."""
         about = notebook.metadata.get("mlsys", {})
         if not about.get("lab") or not about.get("version"):
             raise LabError(
@@ -200,14 +200,14 @@ class Lab:
         return tuple(self._question(cell) for cell in self.cells if cell.role in GRADED)
 
     def question(self, name: str) -> Question:
-        """The question called `name`."""
+        """Return the question called `name`."""
         for question in self.questions:
             if question.name == name:
                 return question
         raise UnknownName.of(f"question of lab {self.name}", name, [question.name for question in self.questions])
 
     def needed(self, question: Question) -> tuple[str, ...]:
-        """Names of the questions whose answers run for `question`: those it needs, those they need, and itself."""
+        """Return the questions whose answers run for `question`: those it needs, those they need, and itself."""
         found: list[str] = []
 
         def visit(name: str) -> None:
@@ -275,12 +275,12 @@ def _refuse_repeats(where: str, what: str, values: Iterable[str], cure: str) -> 
 
 
 def find_labs(root: Path) -> dict[str, Path]:
-    """The labs of a repository: name of the folder -> its `lab.py`."""
+    """Return the labs of a repository: name of the folder -> its `lab.py`."""
     return {path.parent.name: path for path in sorted((root / "labs").glob("*/lab.py"))}
 
 
 def find_lab(root: Path, name: str) -> Path:
-    """The source of lab `name`, or an error that lists the labs there are."""
+    """Return the source of lab `name`, or raise an error that lists the labs there are."""
     labs = find_labs(root)
     if not labs:
         raise LabError(f"{root.resolve() / 'labs'} holds no lab: run the command in the course repository")

@@ -44,14 +44,14 @@ def generate_assignment(tree: CourseTree, lab: str) -> None:
 
 @contextmanager
 def open_gradebook(tree: CourseTree) -> Iterator[Gradebook]:
-    """The course's gradebook, closed afterwards."""
+    """Open the course's gradebook, and close it afterwards."""
     _find_nbgraders_programs()
     with Gradebook(tree.gradebook_url) as gradebook:
         yield gradebook
 
 
 def nbgrader_config(tree: CourseTree) -> Config:
-    """What the course's `nbgrader_config.py` sets."""
+    """Return what the course's `nbgrader_config.py` sets."""
     _follow_moved_modules(tree.config)
     return PyFileConfigLoader(tree.config.name, path=str(tree.root)).load_config()
 

@@ -9,7 +9,7 @@ from nbformat import NotebookNode
 
 
 def read_notebook(path: Path) -> NotebookNode:
-    """A notebook of the course's own; for what strangers hand in see `mlsys.classroom.intake.reader`."""
+    """Return a notebook of the course's own; for what strangers hand in see `mlsys.classroom.intake.reader`."""
     notebook: NotebookNode = nbformat.read(path, as_version=4)
     return notebook
 
@@ -28,7 +28,7 @@ def new_cell(
     metadata: Mapping[str, Any] | None = None,
     attachments: Mapping[str, Any] | None = None,
 ) -> NotebookNode:
-    """A cell of `kind` "code" or "markdown"; any other kind makes a raw cell. Writing the notebook checks it."""
+    """Return a cell of `kind` "code" or "markdown"; any other kind makes a raw cell. Writing the notebook checks it."""
     cell = {"id": identifier, "metadata": metadata or {}, "source": source}
     if kind == "code":
         return as_node(cell | {"cell_type": "code", "execution_count": None, "outputs": []})
@@ -38,12 +38,12 @@ def new_cell(
 
 
 def new_output(kind: str, **parts: Any) -> NotebookNode:
-    """An output of a code cell: "stream", "display_data", "execute_result" or "error"."""
+    """Return an output of a code cell: "stream", "display_data", "execute_result" or "error"."""
     output: NotebookNode = nbformat.v4.new_output(kind, **parts)
     return output
 
 
 def as_node(content: Mapping[str, Any]) -> NotebookNode:
-    """A mapping as nbformat keeps it."""
+    """Return a mapping as nbformat keeps it."""
     node: NotebookNode = nbformat.from_dict(dict(content))
     return node

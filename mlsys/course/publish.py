@@ -117,7 +117,7 @@ def _is_page(path: Path) -> bool:
 
 
 def _published_before(folder: Path) -> list[str]:
-    """The files of the last edition; an error if the folder holds something else."""
+    """Return the files of the last edition, or raise an error if the folder holds something else."""
     try:
         if not folder.exists():
             return []

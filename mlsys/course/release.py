@@ -53,7 +53,7 @@ def _release_one(path: Path, tree: CourseTree, settings: Settings) -> str:
 
 
 def is_released(path: Path, tree: CourseTree, settings: Settings) -> bool:
-    """Whether the released notebook of the lab in `path` is there and up to date."""
+    """Return whether the released notebook of the lab in `path` is there and up to date."""
     name = path.parent.name
     outputs = [tree.source(name), tree.release(name), tree.gradebook]
     if not all(output.is_file() for output in [*outputs, _stamp(tree, name)]):

@@ -75,7 +75,7 @@ def hand_in(lab_path: Path, folder: Path, tree: CourseTree) -> list[str]:
 
 
 def build(text: str, lab: Lab, released: NotebookNode, where: str) -> NotebookNode:
-    """The submission that the operations in `text` make of the `released` notebook."""
+    """Return the submission that the operations in `text` make of the `released` notebook."""
     notebook = copy.deepcopy(released)
     for operation in read_operations(text, where):
         _OPERATIONS[operation.name](notebook, lab, operation)
@@ -83,7 +83,7 @@ def build(text: str, lab: Lab, released: NotebookNode, where: str) -> NotebookNo
 
 
 def read_operations(text: str, where: str) -> list[Operation]:
-    """The operations of a sample submission, in order."""
+    """Return the operations of a sample submission, in order."""
     parts = _MARKER.split(text)
     operations = []
     for marker, below in zip(parts[1::2], parts[2::2], strict=True):

@@ -35,7 +35,7 @@ class Settings:
         return f"{self.repository}/raw/{self.branch}/wheels/{self.wheel_name}"
 
     def colab_url(self, notebook: str) -> str:
-        """Address that opens `notebook` (its path in the student tree) in Colab.
+        """Return the address that opens `notebook` (its path in the student tree) in Colab.
 
         >>> Settings("https://github.com/a/b", "main", "1.0").colab_url("labs/tiling/tiling.ipynb")
         'https://colab.research.google.com/github/a/b/blob/main/labs/tiling/tiling.ipynb'
@@ -44,12 +44,12 @@ class Settings:
         return f"https://colab.research.google.com/github/{owner_and_name}/blob/{self.branch}/{notebook}"
 
     def download_url(self, notebook: str) -> str:
-        """Address that downloads `notebook` (its path in the student tree)."""
+        """Return the address that downloads `notebook` (its path in the student tree)."""
         return f"{self.repository}/raw/{self.branch}/{notebook}"
 
 
 def read_settings(root: Path) -> Settings:
-    """The settings of the repository at `root`.
+    """Return the settings of the repository at `root`.
 
     Raises:
         UserError: `_config.yml` is missing, is no YAML, or has no GitHub address under `repository`.
@@ -69,7 +69,7 @@ def read_settings(root: Path) -> Settings:
 
 
 def package_version(root: Path) -> str:
-    """The version of `mlsys` that pyproject.toml at `root` states."""
+    """Return the version of `mlsys` that pyproject.toml at `root` states."""
     path = root / "pyproject.toml"
     try:
         return str(tomllib.loads(path.read_text(encoding="utf-8"))["project"]["version"])

@@ -11,7 +11,7 @@ _STARTER_LINE = re.compile(r"^(\s*)#:(?: (.*))?$")
 
 
 def starter(source: str) -> str:
-    """The text of a solution cell as students get it.
+    """Return the text of a solution cell as students get it.
 
     >>> print(starter('''def double(x):
     ...     ### BEGIN SOLUTION
@@ -38,13 +38,13 @@ def starter(source: str) -> str:
 
 
 def solution(source: str) -> str:
-    """The text of a solution cell as a student would have written it: no markers, no starter."""
+    """Return the text of a solution cell as a student would have written it: no markers, no starter."""
     lines = source.split("\n")
     return "\n".join(line for line in lines if not (_BEGIN in line or _END in line or _STARTER_LINE.match(line)))
 
 
 def without_hidden_tests(source: str) -> str:
-    """The text of a test cell as students get it."""
+    """Return the text of a test cell as students get it."""
     lines: list[str] = []
     hidden = False
     for line in source.split("\n"):

@@ -29,19 +29,19 @@ class CourseTree:
     root: Path
 
     def source(self, lab: str) -> Path:
-        """The instructor's notebook, with solutions and hidden tests."""
+        """Return the instructor's notebook, with solutions and hidden tests."""
         return self.root / "source" / lab / f"{lab}.ipynb"
 
     def release(self, lab: str) -> Path:
-        """The notebook that students get."""
+        """Return the notebook that students get."""
         return self.root / "release" / lab / f"{lab}.ipynb"
 
     def version(self, lab: str, version: str) -> Path:
-        """The source of one released version, kept so that its submissions are graded with its tests."""
+        """Return the source of one released version, kept so that its submissions are graded with its tests."""
         return self.root / "versions" / lab / f"{version}.ipynb"
 
     def versions(self, lab: str) -> list[Path]:
-        """The sources of all released versions, in alphabetical order."""
+        """Return the sources of all released versions, in alphabetical order."""
         return sorted((self.root / "versions" / lab).glob("*.ipynb"))
 
     @property
@@ -50,43 +50,43 @@ class CourseTree:
         return self.root / "submitted"
 
     def submitted(self, lab: str, student: str) -> Path:
-        """A student's submission that counts, for nbgrader's own commands."""
+        """Return a student's submission that counts, for nbgrader's own commands."""
         return self.submissions / student / lab / f"{lab}.ipynb"
 
     def sample_class(self, lab: str) -> Path:
-        """The folder of the lab's sample class, as it is handed in."""
+        """Return the folder of the lab's sample class, as it is handed in."""
         return self.root / "sample-class" / lab
 
     def attempts(self, lab: str, student: str) -> Path:
-        """The list of a student's attempts; the folder around it holds what was handed in."""
+        """Return the list of a student's attempts; the folder around it holds what was handed in."""
         return self.root / "attempts" / student / lab / "attempts.json"
 
     def attempt(self, lab: str, student: str, digest: str) -> Path:
-        """What was handed in with one attempt."""
+        """Return what was handed in with one attempt."""
         return self.attempts(lab, student).with_name(f"{digest}.ipynb")
 
     def attempt_record(self, lab: str, student: str, digest: str) -> Path:
-        """What is recorded about the grading of one of several attempts."""
+        """Return what is recorded about the grading of one of several attempts."""
         return self.attempts(lab, student).with_name(f"{digest or 'none'}.json")
 
     def autograded(self, lab: str, student: str) -> Path:
-        """The graded notebook of a student."""
+        """Return the graded notebook of a student."""
         return self.root / "autograded" / student / lab / f"{lab}.ipynb"
 
     def feedback(self, lab: str, student: str) -> Path:
-        """The page that a student gets back."""
+        """Return the page that a student gets back."""
         return self.root / "feedback" / student / lab / f"{lab}.html"
 
     def records(self, lab: str) -> Path:
-        """The folder of the records of a lab."""
+        """Return the folder of the records of a lab."""
         return self.root / "records" / lab
 
     def record(self, lab: str, student: str) -> Path:
-        """What is recorded about the grading of one submission."""
+        """Return what is recorded about the grading of one submission."""
         return self.records(lab) / f"{student}.json"
 
     def run(self, lab: str) -> Path:
-        """What is kept of the latest grading run of a lab."""
+        """Return what is kept of the latest grading run of a lab."""
         return self.root / "runs" / f"{lab}.json"
 
     @property
@@ -95,11 +95,11 @@ class CourseTree:
         return self.root / "grading.lock"
 
     def results(self, lab: str) -> Path:
-        """The table of all students and questions."""
+        """Return the table of all students and questions."""
         return self.root / "results" / f"{lab}.csv"
 
     def log(self, step: str) -> Path:
-        """What nbgrader said during a step."""
+        """Return what nbgrader said during a step."""
         return self.root / "logs" / f"{step}.log"
 
     @property
@@ -136,7 +136,7 @@ class CourseTree:
             ) from error
 
     def secret(self) -> str:
-        """The course's secret, drawn once; hidden tests draw their inputs from it."""
+        """Return the course's secret, drawn once; hidden tests draw their inputs from it."""
         path = self.root / "secret.txt"
         if not path.is_file():
             # Written whole and then put there: a kill or a full disk leaves no empty secret.
@@ -149,5 +149,5 @@ class CourseTree:
         return path.read_text(encoding="utf-8").strip()
 
     def students(self, lab: str) -> list[str]:
-        """Students with a folder for `lab` under `submitted`, in alphabetical order."""
+        """Return the students with a folder for `lab` under `submitted`, in alphabetical order."""
         return sorted(path.parent.name for path in self.submissions.glob(f"*/{lab}") if path.is_dir())

@@ -72,9 +72,7 @@ class Grader:
     ) -> Verdict:
         """See `grade_question`."""
         kind = check_device(device)
-        preload = preloaded_modules(tuple(cell.source for cell in submission.lab.cells if cell.role == SETUP))
-        limits = limits if kind == "cpu" else on_gpu(limits)
-        sandbox = self.sandbox(kind == "gpu", limits, preload, submission.lab.withheld)
+        sandbox = self.sandbox_for(submission.lab, kind, limits)
         where = "cuda" if kind == "gpu" else "cpu"
         tests = plain_python(question.graded.source)
         gpu_lock = GpuLock()
@@ -89,6 +87,12 @@ class Grader:
                 with gpu_lock.exclusive():
                     verdict = judged()
             return verdict
+
+    def sandbox_for(self, lab: Lab, kind: str, limits: Limits) -> Sandbox:
+        """Return the sandbox in which the questions of a lab run on a device of this kind, "cpu" or "gpu"."""
+        preload = preloaded_modules(tuple(cell.source for cell in lab.cells if cell.role == SETUP))
+        limits = limits if kind == "cpu" else on_gpu(limits)
+        return self.sandbox(kind == "gpu", limits, preload, lab.withheld)
 
     def sandbox(self, gpu: bool, limits: Limits, preload: tuple[str, ...], withheld: tuple[str, ...]) -> Sandbox:
         """Return the sandbox for questions with these limits; it imports once what each of them would."""
@@ -108,6 +112,17 @@ def use_grader(grader: Grader) -> None:
     """Have `grade_question` use this grader in this process, in place of one with index 0."""
     global _grader
     _grader = grader
+
+
+def open_lab_sandbox(lab: Lab, device: str, *, limits: Limits = LIMITS) -> None:
+    """Open the sandbox in which this process runs the questions of a lab, so that the first one starts sooner.
+
+    Args:
+        lab: the lab.
+        device: as for `grade_question`.
+        limits: as for `grade_question`.
+    """
+    _grader.sandbox_for(lab, check_device(device), limits)
 
 
 def grade_question(

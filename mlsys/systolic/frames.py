@@ -43,7 +43,7 @@ def frames(
 ) -> Iterator[Frame]:
     """Step through the product of `simulate`, one cycle per `next`, folds one after another, draining included.
 
-    The arguments and errors are those of `simulate`. The count of frames is `gemm_cycles(..., drain=True)`.
+    The arguments and errors are those of `simulate`. The count of frames is `gemm_cycles(...)`.
 
     >>> steps = frames([[2, 4], [1, 3]], [[1, 3], [5, 2]], rows=2, cols=2, dataflow="os")
     >>> first, second = next(steps), next(steps)

@@ -44,7 +44,7 @@ def simulate(
     rows: int,
     cols: int,
     dataflow: str,
-    drain: bool = False,
+    drain: bool = True,
     fault: Fault | None = None,
 ) -> Simulation:
     """Compute C[m, n] = A[m, k] B[k, n] cycle by cycle on a rows x cols array.
@@ -58,7 +58,8 @@ def simulate(
         rows: Rows of the array.
         cols: Columns of the array.
         dataflow: "ws", "os" or "is".
-        drain: Count the cycles that drain an output-stationary array (see `gemm_cycles`); it is drained either way.
+        drain: Count the cycles in which an output-stationary array moves its results out (see `gemm_cycles`). The
+            results are moved out either way.
         fault: A stuck part of one element, if any.
 
     Raises:
@@ -67,7 +68,7 @@ def simulate(
 
     >>> run = simulate([[2, 4], [1, 3]], [[1, 3], [5, 2]], rows=2, cols=2, dataflow="os")
     >>> run.product.tolist(), run.cycles, run.macs
-    ([[22, 14], [16, 9]], 4, 8)
+    ([[22, 14], [16, 9]], 6, 8)
     """
     a, b, result_type = operands(a, b, fault)
     (m, k), n = a.shape, b.shape[1]

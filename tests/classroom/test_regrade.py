@@ -9,7 +9,7 @@ import pytest
 from helpers.adding_course import ANOTHER_PREDICTION, change_lab
 from rich.console import Console
 
-from mlsys.classroom.batch.pool import judge_all
+from mlsys.classroom.batch.pool import Pool
 from mlsys.classroom.batch.task import Judged, Task
 from mlsys.classroom.grade_class import Options, grade_class
 from mlsys.classroom.regrade import changes_of, changes_title, with_gpu_results
@@ -114,7 +114,8 @@ def test_a_submission_on_which_the_worker_dies_is_refused_and_the_others_are_jud
     rest = (nbformat.v4.new_notebook(), "abc", Terms("run", 1), "cpu", 5, 100)
     tasks = [Task(student, "adding", "1", *rest) for student in ("right", "crash")]
     monkeypatch.setattr("mlsys.classroom.batch.pool._judge_one", die_on_crash)
-    found = {one.student: one for one in judge_all(tasks, tree.root, workers=1)}
+    with Pool(tree.root, 1) as pool:
+        found = {one.student: one for one in pool.judge_all(tasks)}
     assert found["right"].submission == "judged"
     assert "died on it twice" in found["crash"].refused
 

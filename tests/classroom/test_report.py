@@ -56,7 +56,7 @@ def test_reasons_name_refusals_faults_and_repairs_and_leave_out_the_rest() -> No
         "bob a: 3 is not 4",
         "e: x",
         "cy refused: the file is empty",
-        "di mended: A cell was missing.",
+        "di repaired: A cell was missing.",
     ]
 
 

@@ -2,6 +2,7 @@
 
 import csv
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -168,14 +169,16 @@ class Graded:
         return points
 
 
-def grade_attacks(folder: Path, attacks: list[Attack], config: str, workers: int) -> Graded:
+def grade_attacks(
+    folder: Path, attacks: list[Attack], config: str, workers: int, kinds: Sequence[str] = ("attack", "twin")
+) -> Graded:
     """Release the lab in `folder` and grade a class of attackers and their twins, an honest student before and after.
 
     Twins are drawn from the course's secret, so every run has others.
     """
     tree, lab = _course(folder, config)
-    twins = [twin_of(attack, lab, tree.secret()) for attack in attacks]
-    attempts = pack(attacks, "attack") + pack(twins, "twin")
+    found = {"attack": attacks, "twin": [twin_of(attack, lab, tree.secret()) for attack in attacks]}
+    attempts = [attempt for kind in kinds for attempt in pack(found[kind], kind)]
     attempts += [Attempt("a-first-honest", ()), Attempt("zealous-and-honest", ())]
     return _graded(folder, tree, lab, attempts, workers)
 

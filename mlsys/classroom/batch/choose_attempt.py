@@ -7,7 +7,7 @@ is recorded beside the kept attempt, so that none is judged twice.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from mlsys.classroom.batch.pool import judge_all
+from mlsys.classroom.batch.pool import Pool
 from mlsys.classroom.batch.task import Judged, Task
 from mlsys.classroom.intake.collect import Collected, put
 from mlsys.classroom.intake.reader import Refused
@@ -33,7 +33,7 @@ class Judging:
         device: "cpu", "gpu" or "auto".
         cpu_limit_s: seconds of computing that one question may use.
         time_limit_s: seconds after which the judging of one attempt is given up.
-        workers: processes that judge side by side.
+        pool: where they are judged.
         state: that of package, tests and device; an attempt that was judged in another state is judged again.
         advance: called when an attempt is judged.
     """
@@ -47,7 +47,7 @@ class Judging:
     device: str
     cpu_limit_s: int
     time_limit_s: int
-    workers: int
+    pool: Pool
     state: str
     advance: Callable[[], None]
 
@@ -69,8 +69,7 @@ class Judging:
             if all(known.values()):
                 yield self._counting(student, found.pop(student))
         tasks = (self._task(student, digest) for student, digest in open_ones)
-        workers = max(1, min(self.workers, len(open_ones)))
-        for judged in judge_all(tasks, self.tree.root.resolve(), workers=workers):
+        for judged in self.pool.judge_all(tasks):
             self.advance()
             student = judged.student
             if len(self._choices(student)) > 1 and not judged.failed:

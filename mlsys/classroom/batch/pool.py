@@ -10,13 +10,13 @@ lost with a worker or a sandbox is tried once more at the end, with nothing besi
 import math
 import signal
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, TypeVar
 
 from mlsys.classroom.batch.task import Judged, Task
 from mlsys.classroom.intake.canonical import released_lab
@@ -26,79 +26,92 @@ from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError
 from mlsys.judge.grade_question import GPU_TIME_FACTOR, LIMITS, device_and_versions
 
+_T = TypeVar("_T")
 _SLACK = 2
 """Judging a submission may take this many times as long as its questions may run: the tests take time too."""
 
 
-def judge_all(tasks: Iterable[Task | Judged], course: Path, *, workers: int) -> Iterator[Judged]:
-    """Judge submissions in `workers` processes, and yield each as it is done.
+class Pool:
+    """Processes of this machine that judge submissions side by side; each keeps its sandbox from task to task.
 
-    A submission whose worker dies or fails is tried once more, alone, and so are questions whose process was lost. A
-    submission that fails its worker twice is refused with that reason, and so is one whose judging takes too long; a
-    question lost twice counts as crashed.
+    A process begins when it is first needed. Leaving the `with` block ends them all.
 
     Args:
-        tasks: the submissions, each taken when a worker is about to be free; what is refused already comes back as
-            it is.
         course: folder of the course, in which a worker finds the lab.
         workers: how many processes judge side by side.
     """
-    first: dict[tuple[str, str], Judged] = {}
-    again: list[Task] = []
-    for task, judged in _in_workers(tasks, workers, course):
-        if task is None or (judged is not None and not judged.lost):
-            assert judged is not None
-            yield judged
-        elif judged is None:
-            again.append(task)
-        else:
-            first[task.student, task.submission] = judged
-            again.append(replace(task, only=judged.lost))
-    for task, judged in _in_workers(again, 1, course):
-        assert task is not None
-        if judged is None:
-            reason = "the grading process failed or died on it twice; look at it by hand"
-            yield Judged(task.student, task.submission, refused=reason, failed=True)
-        elif task.only:
-            yield first[task.student, task.submission].with_questions(judged.questions)
-        else:
-            yield judged
 
+    def __init__(self, course: Path, workers: int) -> None:
+        self.workers = workers
+        self._course = course
+        self._processes: dict[int, ProcessPoolExecutor] = {}
 
-def time_limit_s(lab: Lab, device: str, cpu_limit_s: int) -> int:
-    """Return after how many seconds the judging of one submission is given up: twice what its questions may take.
+    def __enter__(self) -> Self:
+        return self
 
-    Args:
-        lab: the lab.
-        device: "cpu" or "gpu", on the machine that judges.
-        cpu_limit_s: seconds of computing that one question may use.
-    """
-    factor = cpu_limit_s / LIMITS.cpu_s * (GPU_TIME_FACTOR if device == "gpu" else 1)
-    return math.ceil(_SLACK * len(lab.questions) * factor * LIMITS.wall_s)
+    def __exit__(self, *_: object) -> None:
+        self._end()
 
+    def machine(self, device: str) -> dict[str, Any]:
+        """Ask a worker for the device that it would judge on, "cpu" or "gpu", and its `versions`.
 
-def judging_machine(device: str) -> dict[str, Any]:
-    """Ask a worker for the device that it would judge on, "cpu" or "gpu", and its `versions`.
-
-    Raises:
-        UserError: a package or the asked device is missing there, or the worker does not start.
-    """
-    with worker(0) as process:
+        Raises:
+            UserError: a package or the asked device is missing there, or the worker does not start.
+        """
         try:
-            return process.submit(device_and_versions, device).result()
+            return self._submit(0, device_and_versions, device).result()
         except BrokenProcessPool as error:
             raise UserError("the process that judges does not start: is memory short?") from error
 
+    def prepare(self, task: Task) -> None:
+        """Have every worker open the sandbox for tasks like this one, while others do something else.
 
-def _in_workers(
-    tasks: Iterable[Task | Judged], workers: int, course: Path
-) -> Iterator[tuple[Task | None, Judged | None]]:
-    """Yield every task with what its worker found, or None if that died or failed; and what is refused already."""
-    waiting = iter(tasks)
-    with ExitStack() as stack:
-        processes: dict[int, ProcessPoolExecutor] = {}
+        What goes wrong here goes wrong again, and is reported, when the worker gets its first task.
+        """
+        for index in range(self.workers):
+            self._submit(index, _open_sandbox, task, self._course)
+
+    def judge_all(self, tasks: Iterable[Task | Judged]) -> Iterator[Judged]:
+        """Judge submissions, and yield each as it is done.
+
+        A submission whose worker dies or fails is tried once more, alone, and so are questions whose process was lost.
+        A submission that fails its worker twice is refused with that reason, and so is one whose judging takes too
+        long; a question lost twice counts as crashed.
+
+        Args:
+            tasks: the submissions, each taken when a worker is about to be free; what is refused already comes back as
+                it is.
+        """
+        first: dict[tuple[str, str], Judged] = {}
+        again: list[Task] = []
+        for task, judged in self._in_workers(tasks):
+            if task is None or (judged is not None and not judged.lost):
+                assert judged is not None
+                yield judged
+            elif judged is None:
+                again.append(task)
+            else:
+                first[task.student, task.submission] = judged
+                again.append(replace(task, only=judged.lost))
+        if not again:
+            return
+        self._end()  # nothing beside what is tried again, no sandbox of another worker either
+        with Pool(self._course, 1) as alone:
+            for task, judged in alone._in_workers(again):
+                assert task is not None
+                if judged is None:
+                    reason = "the grading process failed or died on it twice; look at it by hand"
+                    yield Judged(task.student, task.submission, refused=reason, failed=True)
+                elif task.only:
+                    yield first[task.student, task.submission].with_questions(judged.questions)
+                else:
+                    yield judged
+
+    def _in_workers(self, tasks: Iterable[Task | Judged]) -> Iterator[tuple[Task | None, Judged | None]]:
+        """Yield every task with what its worker found, or None if that died or failed; and what is refused already."""
+        waiting = iter(tasks)
         running: dict[Future[Judged], tuple[int, Task, float]] = {}
-        idle = list(range(workers))
+        idle = list(range(self.workers))
         upcoming: Task | None = None
         more = True
 
@@ -107,10 +120,7 @@ def _in_workers(
             if upcoming is None or not idle:
                 return
             index = idle.pop(0)
-            if index not in processes:
-                processes[index] = stack.enter_context(worker(index, workers))
-            future = processes[index].submit(_judge_one, upcoming, course)
-            running[future] = index, upcoming, time.monotonic()
+            running[self._submit(index, _judge_one, upcoming, self._course)] = index, upcoming, time.monotonic()
             upcoming = None
 
         while more or running:
@@ -127,17 +137,39 @@ def _in_workers(
                 error = future.exception()
                 if isinstance(error, UserError):
                     raise error  # a missing package or sandbox, which no submission can help
-                if isinstance(error, BrokenProcessPool):
-                    del processes[index]  # the next task starts another
                 idle.append(index)
                 give_upcoming()
                 if isinstance(error, BrokenProcessPool) and time.monotonic() - started_s >= task.time_limit_s:
-                    yield (
-                        task,
-                        Judged(task.student, task.submission, refused=_took_too_long(task.time_limit_s), failed=True),
-                    )
+                    reason = _took_too_long(task.time_limit_s)
+                    yield task, Judged(task.student, task.submission, refused=reason, failed=True)
                 else:
                     yield task, None if error else future.result()
+
+    def _submit(self, index: int, function: Callable[..., _T], *args: object) -> Future[_T]:
+        """Hand a call to one worker, which is started if it does not run or has died."""
+        if index in self._processes:
+            with suppress(BrokenProcessPool):
+                return self._processes[index].submit(function, *args)
+            self._processes.pop(index).shutdown()
+        process = self._processes[index] = worker(index, self.workers)
+        return process.submit(function, *args)
+
+    def _end(self) -> None:
+        """End all workers."""
+        while self._processes:
+            self._processes.popitem()[1].shutdown()
+
+
+def time_limit_s(lab: Lab, device: str, cpu_limit_s: int) -> int:
+    """Return after how many seconds the judging of one submission is given up: twice what its questions may take.
+
+    Args:
+        lab: the lab.
+        device: "cpu" or "gpu", on the machine that judges.
+        cpu_limit_s: seconds of computing that one question may use.
+    """
+    factor = cpu_limit_s / LIMITS.cpu_s * (GPU_TIME_FACTOR if device == "gpu" else 1)
+    return math.ceil(_SLACK * len(lab.questions) * factor * LIMITS.wall_s)
 
 
 def _took_too_long(limit_s: int) -> str:
@@ -145,6 +177,12 @@ def _took_too_long(limit_s: int) -> str:
         f"judging it took longer than {limit_s} s, {_SLACK} times what all its questions may take, and was given up; "
         "look at it by hand"
     )
+
+
+def _open_sandbox(task: Task, course: Path) -> None:
+    from mlsys.classroom.batch.submission import open_sandbox
+
+    open_sandbox(CourseTree(course), task.lab, task.device, task.cpu_limit_s, task.terms.sandboxed)
 
 
 def _judge_one(task: Task, course: Path) -> Judged:

@@ -14,7 +14,8 @@ from mlsys.course.lab import Question
 from mlsys.course.starter import starter
 from mlsys.course.tree import CourseTree
 from mlsys.grading.verdicts import Verdict
-from mlsys.judge.grade_question import LIMITS, grade_question
+from mlsys.judge.grade_question import LIMITS, grade_question, open_lab_sandbox
+from mlsys.judge.sandbox.protocol.limits import Limits
 
 
 def judge_questions(
@@ -47,9 +48,7 @@ def judge_questions(
     older = current if version == current.version else released_lab(tree, name, version)
     changed = with_older_tests(current, older) if older is not current else []
     cells = {grade_id(cell): cell for cell in notebook.cells if grade_id(cell)}
-    # Waiting is limited in proportion.
-    wall_s = cpu_limit_s * LIMITS.wall_s / LIMITS.cpu_s
-    limits = replace(LIMITS, cpu_s=cpu_limit_s, wall_s=wall_s, sandboxed=terms.sandboxed)
+    limits = _limits(cpu_limit_s, terms.sandboxed)
 
     def judged(question: Question) -> QuestionRecord:
         started = time.monotonic()
@@ -73,6 +72,17 @@ def judge_questions(
         )
 
     return tuple(judged(question) for question in current.questions if not only or question.name in only)
+
+
+def open_sandbox(tree: CourseTree, name: str, device: str, cpu_limit_s: int, sandboxed: bool) -> None:
+    """Open the sandbox in which `judge_questions` would run the questions of a lab in this process."""
+    open_lab_sandbox(released_lab(tree, name), device, limits=_limits(cpu_limit_s, sandboxed))
+
+
+def _limits(cpu_limit_s: int, sandboxed: bool) -> Limits:
+    """Return the limits of one question: waiting is limited in proportion to computing."""
+    wall_s = cpu_limit_s * LIMITS.wall_s / LIMITS.cpu_s
+    return replace(LIMITS, cpu_s=cpu_limit_s, wall_s=wall_s, sandboxed=sandboxed)
 
 
 def _written_verdict(cell: NotebookNode, texts: Iterable[str]) -> Verdict:

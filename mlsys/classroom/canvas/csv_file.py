@@ -37,7 +37,7 @@ class Row:
         return len(self.raw)
 
     def values(self) -> list[str]:
-        """The values of all cells."""
+        """Return the values of all cells."""
         return [self[index] for index in range(len(self))]
 
 
@@ -50,11 +50,11 @@ class Table:
     mark: str = ""
 
     def to_bytes(self) -> bytes:
-        """The file, the same bytes as were read but for the cells that were changed."""
+        """Return the file, the same bytes as were read but for the cells that were changed."""
         return (self.mark + "".join(self.separator.join(row.raw) + row.end for row in self.rows)).encode()
 
     def with_cell(self, row: int, column: int, value: str) -> "Table":
-        """The table with another value in one cell, in quotes if the cell had them or the value needs them.
+        """Return the table with another value in one cell, in quotes if the cell had them or the value needs them.
 
         Raises:
             BadCsv: the row has no such cell, or a spreadsheet would take the value for a formula.
@@ -71,7 +71,7 @@ class Table:
 
 
 def is_formula(value: str) -> bool:
-    """Whether a spreadsheet may take the cell, or a piece of it, for a formula; a number with a sign is none.
+    """Return whether a spreadsheet may take the cell, or a piece of it, for a formula; a number with a sign is none.
 
     >>> is_formula("=1+1"), is_formula("x;=1+1"), is_formula("-2.5"), is_formula("Baker, Ann")
     (True, True, False, False)
@@ -80,7 +80,7 @@ def is_formula(value: str) -> bool:
 
 
 def guarded(value: str) -> str:
-    """The value with an apostrophe before each piece that would be a formula; with it, a spreadsheet shows text.
+    """Return the value with an apostrophe before each piece that would be a formula; with it, a spreadsheet shows text.
 
     >>> guarded("x;=1+1")
     "x;'=1+1"
@@ -102,7 +102,7 @@ def _is_skipped(letter: str) -> bool:
 
 
 def read_table(path: Path) -> Table:
-    """The CSV file at `path`.
+    """Return the CSV file at `path`.
 
     Raises:
         UserError: it cannot be read, or is no CSV in UTF-8.
@@ -120,7 +120,7 @@ def read_table(path: Path) -> Table:
 
 
 def parse_table(text: str) -> Table:
-    """The cells of a CSV file; the separator is the comma or semicolon that its first line has more of.
+    """Return the cells of a CSV file; the separator is the comma or semicolon that its first line has more of.
 
     Raises:
         BadCsv: quotes that do not close, or with text after them.

@@ -45,12 +45,12 @@ class Filled:
     notes: tuple[Note, ...]
 
     def of(self, kind: str) -> list[Note]:
-        """The notes of one kind."""
+        """Return the notes of one kind."""
         return [note for note in self.notes if note.kind == kind]
 
 
 def score_of(record: Record) -> Score:
-    """The score in a record; none as long as points wait for a GPU or a person, or when it was refused."""
+    """Return the score in a record; none as long as points wait for a GPU or a person, or when it was refused."""
     most = sum(question.max_points for question in record.questions)
     if record.refused:
         return Score(record.student, None, most, f"refused: {record.refused}")
@@ -111,7 +111,7 @@ def fill(
 
 
 def _rows_of(gradebook: Gradebook, students: Sequence[Student]) -> tuple[dict[str, int], list[Note]]:
-    """The row of each student who has exactly one, and a note on every other row."""
+    """Return the row of each student who has exactly one, and a note on every other row."""
     claims: dict[str, list[int]] = {}
     notes = []
     for row in gradebook.student_rows:

@@ -53,14 +53,14 @@ class Gradebook:
         return self.table.rows[0].values()
 
     def person(self, row: int) -> Person:
-        """Who stands in a row."""
+        """Return who stands in a row."""
         cells = self.table.rows[row]
         about = {name: cells[self.header.index(name)].strip() for name in _ABOUT_STUDENTS if name in self.header}
         name = about.get("Student") or f"{about.get('LastName', '')}, {about.get('FirstName', '')}".strip(", ")
         return Person(name, about["ID"], about.get("SIS User ID", ""), about.get("SIS Login ID", ""))
 
     def assignments(self) -> list[Assignment]:
-        """The columns that can be filled, from left to right."""
+        """Return the columns that can be filled, from left to right."""
         header = self.header
         first = 1 + max(header.index(name) for name in _ABOUT_STUDENTS if name in header)
         possible = next((row for row in self.table.rows[1:] if _says_points(row)), None)
@@ -77,7 +77,7 @@ class Gradebook:
         return columns
 
     def assignment(self, *names: str) -> Assignment:
-        """The one assignment whose column, title or id is one of `names`; capital letters do not matter.
+        """Return the one assignment whose column, title or id is one of `names`; capital letters do not matter.
 
         Raises:
             UnknownName: none is.
@@ -95,13 +95,13 @@ class Gradebook:
         raise UnknownName.of("assignment of the gradebook", names[0], [column.header for column in every])
 
     def formulas(self) -> list[tuple[int, str]]:
-        """Line and text of each cell that a spreadsheet would take for a formula; they are Canvas's and stay."""
+        """Return line and text of each cell that a spreadsheet would take for a formula; they are Canvas's and stay."""
         cells = ((row.line, value) for row in self.table.rows for value in row.values())
         return [(line, value) for line, value in cells if is_formula(value)]
 
 
 def read_gradebook(path: Path) -> Gradebook:
-    """The gradebook in a file that Canvas exported.
+    """Return the gradebook in a file that Canvas exported.
 
     Raises:
         UserError: it cannot be read, or is something else.
@@ -113,7 +113,7 @@ def read_gradebook(path: Path) -> Gradebook:
 
 
 def gradebook_of(table: Table) -> Gradebook:
-    """The gradebook in a table.
+    """Return the gradebook in a table.
 
     Raises:
         BadGradebook: its first row is not that of a gradebook.
@@ -132,7 +132,7 @@ def gradebook_of(table: Table) -> Gradebook:
 
 
 def new_roster(gradebook: Gradebook, labs: Iterable[str]) -> str:
-    """The text of a roster of the gradebook's students, with empty cells for what Canvas does not say."""
+    """Return the text of a roster of the gradebook's students, with empty cells for what Canvas does not say."""
     labs = [f"due {lab}" for lab in labs]
     lines = [["id", "name", "section", "canvas id", "sis user id", "sis login id", "time zone", "late days", *labs]]
     lines.append(["*", *("" for _ in lines[0][1:])])
@@ -162,7 +162,7 @@ def _empty(row: Row) -> bool:
 
 
 def _points(text: str) -> float | None:
-    """The points in a cell; in some languages they have a decimal comma."""
+    """Return the points in a cell; in some languages they have a decimal comma."""
     try:
         return float(text.replace(",", "."))
     except ValueError:

@@ -29,7 +29,7 @@ Attachments = Mapping[str, Mapping[str, str]]
 
 @lru_cache(maxsize=400)  # a class shares its tests, and code is coloured once to see whether that takes too long
 def code(source: str) -> str:
-    """Python in colours; plain text if it is very long or cannot be coloured."""
+    """Return Python in colours; plain text if it is very long or cannot be coloured."""
     if len(source) > MAX_CODE:
         return plain(source, most=MAX_CODE)
     try:
@@ -47,7 +47,7 @@ def colour_all(sources: Iterable[str]) -> None:
 
 
 def prose(source: str, pictures: Attachments | None = None) -> str:
-    """Markdown without scripts, handlers, pictures from elsewhere or other ways out of the page.
+    """Return Markdown without scripts, handlers, pictures from elsewhere or other ways out of the page.
 
     It is shown as plain text if it is very long or cannot be set.
     """
@@ -68,7 +68,7 @@ def prose(source: str, pictures: Attachments | None = None) -> str:
 
 
 def plain(text: str, pictures: Attachments | None = None, *, most: int = MAX_PROSE) -> str:
-    """The text as it stands, and below it its pictures."""
+    """Return the text as it stands, and below it its pictures."""
     shown = f"{escape(text[:most])}..." if len(text) > most else escape(text)
     below = (f'<p><img src="{_address(bundle)}" alt="{escape(name)}"></p>' for name, bundle in (pictures or {}).items())
     return f"<pre>{shown}</pre>{''.join(below)}"
@@ -81,7 +81,7 @@ class _Renderer(IPythonRenderer):
 
 
 def _own_pictures(tokens: Iterable[dict[str, Any]], pictures: Attachments) -> Iterator[dict[str, Any]]:
-    """HTML with the cell's own pictures in it, and a note in place of every other."""
+    """Return HTML with the cell's own pictures in it, and a note in place of every other."""
     for token in tokens:
         if token.get("name") != "img":
             yield token

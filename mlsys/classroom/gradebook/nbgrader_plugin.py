@@ -80,7 +80,7 @@ def configure(c: Config) -> None:
 
 
 def course_tree() -> CourseTree:
-    """The course that nbgrader works on: it changes into its folder before it converts anything."""
+    """Return the course that nbgrader works on: it changes into its folder before it converts anything."""
     return CourseTree(Path.cwd())
 
 

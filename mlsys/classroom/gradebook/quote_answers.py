@@ -40,7 +40,7 @@ def is_students(cell: NotebookNode) -> bool:
 
 
 def quoted(text: str) -> str:
-    r"""Markdown that shows `text` as it stands.
+    r"""Return Markdown that shows `text` as it stands.
 
     >>> quoted("a < b")
     '<pre>\na &lt; b\n</pre>'

@@ -123,7 +123,7 @@ def _says_more_than_the_error(record: logging.LogRecord) -> bool:
 
 
 def fault_of_machine(error: BaseException) -> str:
-    """What the system or SQLite says if the course's folder is at fault, or nothing; found by code, never by words."""
+    """Return what the system or SQLite says if the course's folder is at fault, or nothing; found by code."""
     one: BaseException | None = error
     while one is not None:
         if isinstance(one, OSError) and one.errno in _ERRNOS:
@@ -137,7 +137,7 @@ def fault_of_machine(error: BaseException) -> str:
 
 
 def _fault_in_log(text: str) -> str:
-    """The last line of nbgrader's log that blames the course's folder, or nothing."""
+    """Return the last line of nbgrader's log that blames the course's folder, or nothing."""
     lines = [line.strip() for line in text.splitlines() if any(sign in line.lower() for sign in _IN_LOGS)]
     return lines[-1] if lines else ""
 

@@ -60,7 +60,7 @@ class BadArchive(InvalidValue):
 
 @contextmanager
 def open_source(source: Path, lab: str = "") -> Iterator[list[SubmittedFile]]:
-    """The files of a folder or a zip, in order of their names; an empty folder stands there as `name/`.
+    """Yield the files of a folder or a zip, in order of their names; an empty folder stands there as `name/`.
 
     Args:
         source: the folder or zip.
@@ -98,7 +98,7 @@ def _is_zip(path: Path) -> bool:
 
 
 def opened(path: Path) -> zipfile.ZipFile:
-    """The zip at `path`.
+    """Open the zip at `path`, and close it afterwards.
 
     Raises:
         BadArchive: it is damaged, or lists more files than the limit.
@@ -120,7 +120,7 @@ def _said(error: Exception) -> str:
 
 
 def _count(path: Path) -> int:
-    """About the number of entries, if they are too many, from the size of the zip's directory, before it is read."""
+    """Return about how many entries a zip has, if they are too many: from its directory's size, before that is read."""
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - 66_000))
@@ -134,7 +134,7 @@ def _count(path: Path) -> int:
 
 
 def members(path: Path, archive: zipfile.ZipFile) -> Iterator[SubmittedFile]:
-    """The files of an open zip; those that no honest submission needs are refused.
+    """Return the files of an open zip; those that no honest submission needs are refused.
 
     Raises:
         BadArchive: too many files, or entries that overlap.
@@ -168,7 +168,7 @@ def _too_deep(name: str) -> bool:
 
 
 def _folders(name: str) -> list[str]:
-    """The folders that hold a file or a folder, each with a slash at its end."""
+    """Return the folders that hold a file or a folder, each with a slash at its end."""
     return [name[: index + 1] for index, letter in enumerate(name[:-1]) if letter == "/"]
 
 
@@ -199,7 +199,7 @@ def _extract(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
 
 
 def _time(member: zipfile.ZipInfo) -> datetime | None:
-    """The time of a member in UTC; the zip's usual field has no time zone and says nothing."""
+    """Return the time of a member in UTC; the zip's usual field has no time zone and says nothing."""
     extra = member.extra
     while len(extra) >= 4:
         kind, size = struct.unpack("<HH", extra[:4])

@@ -44,7 +44,7 @@ class SubmittedFile:
     content: Callable[[], bytes] = field(default=bytes, repr=False, compare=False)
 
     def read(self) -> bytes:
-        """The content.
+        """Return the content.
 
         Raises:
             Refused: the file is refused, too big, or cannot be read.
@@ -132,7 +132,7 @@ def _by_lab(folder: Path, root: Path, lab: str) -> Iterator[SubmittedFile]:
 
 
 def _of_one(folders: list[Path], root: Path) -> list[SubmittedFile]:
-    """What one student has in some folders; no more than the folders themselves if it is too much."""
+    """Return what one student has in some folders; no more than the folders themselves if it is too much."""
     found: list[SubmittedFile] = []
     count, left = 0, list(folders)
     while left:
@@ -185,7 +185,7 @@ def _file(path: Path, root: Path) -> SubmittedFile:
 
 
 def utc_time(seconds: float) -> datetime | None:
-    """The time that a file system counts from 1970 in seconds, or None for one beyond the calendar."""
+    """Return the time that a file system counts from 1970 in seconds, or None for one beyond the calendar."""
     try:
         return datetime.fromtimestamp(seconds, UTC)
     except (OverflowError, ValueError, OSError):
@@ -193,12 +193,12 @@ def utc_time(seconds: float) -> datetime | None:
 
 
 def safe_name(name: str) -> bool:
-    """Whether a path stays inside its folder and can be shown: no `..`, no drive, no backslash or control character."""
+    """Return whether a path stays in its folder and can be shown: no `..`, drive, backslash or control character."""
     return not _BAD_NAME.search(name)
 
 
 def read_file(path: Path, size: int) -> bytes:
-    """The content of a file that was looked at and had `size` bytes.
+    """Return the content of a file that was looked at and had `size` bytes.
 
     Raises:
         Refused: it is too big, or cannot be read, or is a link by now.

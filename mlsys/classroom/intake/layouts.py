@@ -135,18 +135,18 @@ class _Layout:
     below: bool
 
     def passes(self, name: str) -> bool:
-        """Whether a folder of this name is nbgrader's for all submissions."""
+        """Return whether a folder of this name is nbgrader's for all submissions."""
         return name == SUBMITTED and not self._is_student(name)
 
     def fits(self, name: str) -> bool:
-        """Whether a file that lies so is somebody's, or in doubt."""
+        """Return whether a file in such a place is somebody's, or in doubt."""
         try:
             return self.upload_of(SubmittedFile(name), name) is not None
         except InDoubt:
             return True
 
     def knows(self, name: str) -> bool:
-        """Whether a file that lies so is that of a student of the roster."""
+        """Return whether a file in such a place is that of a student of the roster."""
         try:
             found = self.upload_of(SubmittedFile(name), name)
         except InDoubt:
@@ -154,7 +154,7 @@ class _Layout:
         return found is not None and find(found.person, self.students).student is not None
 
     def upload_of(self, file: SubmittedFile, name: str) -> Upload | None:
-        """Whose file it is by the outermost name alone.
+        """Return whose file it is by the outermost name alone.
 
         Raises:
             InDoubt: that name can be read in several ways.
@@ -217,7 +217,7 @@ def _canvas(file: SubmittedFile, reading: Reading) -> Upload:
 
 
 def _shared_folder(names: Collection[str]) -> str:
-    """The one folder that holds all files, where a zip of a folder was made rather than of its contents."""
+    """Return the one folder that holds all files, where a zip of a folder was made rather than of its contents."""
     firsts = {name.partition("/")[0] for name in names}
     first = firsts.pop() if len(firsts) == 1 else ""
     # What Moodle calls a student's folder is never one for all.
@@ -225,7 +225,7 @@ def _shared_folder(names: Collection[str]) -> str:
 
 
 def _timed(handed: list[Upload], silent: list[Upload], lab: str) -> list[Upload]:
-    """With the times that nbgrader wrote, and with those who handed in nothing but debris."""
+    """Return the files with the times that nbgrader wrote, and with those who handed in nothing but debris."""
     stamps: dict[str, list[SubmittedFile]] = {}
     for item in silent:
         if item.title == STAMP:
@@ -247,7 +247,7 @@ def _timed(handed: list[Upload], silent: list[Upload], lab: str) -> list[Upload]
 
 
 def _time(stamps: list[SubmittedFile]) -> tuple[datetime | None, str]:
-    """The time in nbgrader's file, or why it is not known."""
+    """Return the time in nbgrader's file, or why it is not known."""
     try:
         if len(stamps) > 1:
             raise Refused("it stands there twice")

@@ -47,7 +47,7 @@ class Reading:
 
 
 def canvas_readings(name: str) -> list[Reading]:
-    """Every way in which Canvas can have made `name`; none for a name that is not Canvas's.
+    """Return every way in which Canvas can have made `name`; none for a name that is not Canvas's.
 
     >>> [(reading.person.canvas_id, reading.late) for reading in canvas_readings("bakerann_LATE_101_900_tiling.ipynb")]
     [('101', True)]
@@ -75,7 +75,7 @@ def _anonymous(words: list[str]) -> list[Reading]:
 
 
 def _file_and_title(words: list[str]) -> tuple[int | None, str] | None:
-    """The number of the upload and the title in what follows the user."""
+    """Return the number of the upload and the title in what follows the user."""
     if len(words) == 1 and words[0] in _NO_FILE:
         return None, words[0]
     title = "_".join(words[1:])
@@ -88,7 +88,7 @@ def _stays_in_a_name(character: str) -> bool:
 
 
 def moodle_readings(name: str) -> list[Reading]:
-    """Every way in which Moodle can have made the name of a folder or file; none for a name that is not Moodle's."""
+    """Return every way in which Moodle can have made the name of a folder or file; none if the name is not Moodle's."""
     found = []
     for match in _MOODLE.finditer(name if len(name) <= MAX_CHARACTERS else ""):
         who = name[: match.start()].replace("_", " ").strip()
@@ -99,7 +99,7 @@ def moodle_readings(name: str) -> list[Reading]:
 
 
 def the_one(readings: list[Reading], students: Collection[Student]) -> Reading | None:
-    """The reading that is certainly right, or None.
+    """Return the reading that is certainly right, or None.
 
     That is the only one; or, of several, one that fits a student by id and name, while no other fits anybody.
     """

@@ -63,7 +63,7 @@ class Pictures:
         return source, kept
 
     def _keep(self, data: bytes, kept: dict[str, dict[str, str]]) -> str:
-        """The name under which a picture is kept now, or a name that no picture has."""
+        """Return the name under which a picture is kept now, or a name that no picture has."""
         self._count += 1
         ending, kind = _kind(data)
         name = f"picture-{self._count}.{ending}"
@@ -89,7 +89,7 @@ class Pictures:
 
 
 def _decoded(texts: Iterable[object]) -> bytes:
-    """The first of some texts that is Base64, decoded; nothing if none is."""
+    """Return the first of some texts that is Base64, decoded; nothing if none is."""
     for text in texts:
         joined = "".join(map(str, text)) if isinstance(text, list) else text
         if isinstance(joined, str):
@@ -101,7 +101,7 @@ def _decoded(texts: Iterable[object]) -> bytes:
 
 
 def _kind(data: bytes) -> tuple[str, str]:
-    """The ending and MIME type of a picture by its content; empty for what is none."""
+    """Return the ending and MIME type of a picture by its content; empty for what is none."""
     from PIL import Image  # only a few submissions hold a picture
 
     if len(data) > MAX_BYTES:

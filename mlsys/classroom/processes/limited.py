@@ -128,4 +128,4 @@ def _begin(modules: tuple[str, ...]) -> None:
 
 
 def _ready() -> None:
-    """Nothing to do: that this was called says that the helper has started."""
+    """Do nothing: that this was called says that the helper has started."""

@@ -44,14 +44,14 @@ class QuestionRecord:
         return VERDICTS.get(self.verdict, "")
 
     def marked(self, points: float) -> "QuestionRecord":
-        """The same question with the points that a person gave."""
+        """Return the same question with the points that a person gave."""
         return replace(self, verdict=MARKED, points=points, message="", detail="", picture=None)
 
     @classmethod
     def of(
         cls, verdict: Verdict, *, question: str, title: str, grade_id: str, max_points: float, seconds: float
     ) -> "QuestionRecord":
-        """The record of a verdict."""
+        """Return the record of a verdict."""
         return cls(
             question=question,
             title=title,

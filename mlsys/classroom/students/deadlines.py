@@ -39,7 +39,7 @@ class Lateness:
 
 
 def time_zone(name: str) -> ZoneInfo:
-    """The IANA time zone `name`.
+    """Return the IANA time zone `name`.
 
     Raises:
         BadTime: there is no such zone.
@@ -61,7 +61,7 @@ def _zone_names() -> frozenset[str]:
 
 
 def parse_time(text: str, zone: ZoneInfo | None = None) -> datetime:
-    """The instant that `text` names, as an aware datetime.
+    """Return the instant that `text` names, as an aware datetime.
 
     Args:
         text: `2026-11-20 23:59`, with seconds or without, with an offset (`+01:00`, `Z`) or a zone's name after it, or
@@ -109,7 +109,7 @@ def _on_the_clock(clock: datetime, zone: ZoneInfo, text: str) -> datetime:
 
 
 def aware(time: datetime, what: str) -> datetime:
-    """`time` in UTC.
+    """Return `time` in UTC.
 
     Raises:
         BadTime: it has no time zone.
@@ -120,7 +120,7 @@ def aware(time: datetime, what: str) -> datetime:
 
 
 def plausible(time: datetime, now: datetime, what: str = "the time") -> datetime:
-    """`time` in UTC, if a clock that works could have shown it.
+    """Return `time` in UTC, if a clock that works could have shown it.
 
     Raises:
         BadTime: no time zone, in the future, or before `EARLIEST`: some clock jumped.
@@ -134,7 +134,7 @@ def plausible(time: datetime, now: datetime, what: str = "the time") -> datetime
 
 
 def days_after(due: datetime, days: int) -> datetime:
-    """The same time on the clock `days` later, in UTC: on the day a clock is changed that is 23 or 25 hours.
+    """Return the same time on the clock `days` later, in UTC: 23 or 25 hours later on the day a clock is changed.
 
     >>> due = parse_time("2026-10-24 23:59", ZoneInfo("Europe/Berlin"))
     >>> days_after(due, 1) - due
@@ -146,7 +146,7 @@ def days_after(due: datetime, days: int) -> datetime:
 
 
 def lateness(time: datetime, due: datetime) -> Lateness:
-    """How late `time` is; every day begun costs one late day.
+    """Return how late `time` is; every day begun costs one late day.
 
     Raises:
         BadTime: a time without time zone.

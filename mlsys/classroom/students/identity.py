@@ -31,7 +31,7 @@ class Match:
 
 
 def find(person: Person, students: Iterable[Student]) -> Match:
-    """The one student who is `person`: by ids first, by name only where no id speaks against it.
+    """Return the one student who is `person`: by ids first, by name only where no id speaks against it.
 
     >>> ann, bob = Student("ann", "Baker, Ann", canvas_id="1"), Student("bob", "Ann Baker", canvas_id="2")
     >>> find(Person("Ann Baker", canvas_id="2"), [ann, bob]).student.id
@@ -57,7 +57,7 @@ def find(person: Person, students: Iterable[Student]) -> Match:
 
 
 def is_surely(person: Person, student: Student) -> bool:
-    """Whether both the Canvas id and the name of `person` are those of `student`."""
+    """Return whether both the Canvas id and the name of `person` are those of `student`."""
     return bool(person.canvas_id) and person.canvas_id == student.canvas_id and _same_name(person.name, student.name)
 
 
@@ -79,7 +79,7 @@ def _same_name(one: str, other: str) -> bool:
 
 @lru_cache(maxsize=10_000)
 def _spellings(name: str) -> frozenset[str]:
-    """The name's letters with every word first in turn: an LMS writes "Baker, Ann", "Ann Baker" or "bakerann"."""
+    """Return the letters of a name with each word first in turn: LMSs write "Baker, Ann", "Ann Baker" or "bakerann"."""
     letters = unicodedata.normalize("NFC", name).casefold()
     # Vowel signs and accents that are characters of their own belong to the word.
     words = "".join(letter if unicodedata.category(letter)[0] in "LMN" else " " for letter in letters).split()

@@ -42,7 +42,7 @@ class BadRoster(InvalidValue):
 
 
 def id_fault(text: str) -> str:
-    """What keeps `text` from being a student's id, which names files and folders; empty where nothing does.
+    """Return what keeps `text` from being a student's id, which names files and folders; empty where nothing does.
 
     >>> id_fault("ab1@uni.edu"), id_fault("../ann")
     ('', 'use letters, digits, spaces and . @ + - _ only, the first a letter or digit')
@@ -56,7 +56,7 @@ def id_fault(text: str) -> str:
 
 
 def as_a_disk_sees(text: str) -> str:
-    """An id with what some file systems cannot tell apart made equal: capitals, accents, spaces and dots at the end.
+    """Return an id without what some file systems cannot tell apart: capitals, accents, spaces and dots at the end.
 
     >>> as_a_disk_sees("Ann") == as_a_disk_sees("ann ")
     True
@@ -96,7 +96,7 @@ class Roster:
                 raise BadRoster(f"the roster's column 'due {lab}': {UnknownName.of('lab', lab, known)}")
 
     def student(self, student: str) -> Student:
-        """The student with this id.
+        """Return the student with this id.
 
         Raises:
             UnknownName: nobody has it.
@@ -106,7 +106,7 @@ class Roster:
         return self.students[student]
 
     def due(self, student: str, lab: str) -> datetime:
-        """When `lab` is due for `student`, extension included, in the time zone of the row that says so.
+        """Return when `lab` is due for `student`, extension included, in the time zone of the row that says so.
 
         Raises:
             UnknownName: unknown student, or a lab without column.
@@ -128,7 +128,7 @@ _DUE = "due "
 
 
 def read_roster(path: Path) -> Roster:
-    """The roster in `path`.
+    """Return the roster in `path`.
 
     Raises:
         UserError: the file cannot be read, or something in it is wrong; the message names line, value and cure.
@@ -146,7 +146,7 @@ def read_roster(path: Path) -> Roster:
 
 
 def parse_roster(text: str) -> Roster:
-    """The roster in the text of a CSV file, its cells separated by commas, semicolons or tabs.
+    """Return the roster in the text of a CSV file, its cells separated by commas, semicolons or tabs.
 
     Raises:
         BadRoster: something in it is wrong.
@@ -228,7 +228,7 @@ def _check_header(header: list[str]) -> None:
 
 
 def _check_folders(students: Mapping[str, _Row]) -> None:
-    """Ids name folders, and not every disk tells `Ann` from `ann`."""
+    """Refuse ids that one disk tells apart and another does not, such as `Ann` and `ann`, for they name folders."""
     seen: dict[str, _Row] = {}
     for key, row in students.items():
         other = seen.setdefault(as_a_disk_sees(key), row)

@@ -32,6 +32,8 @@ if importlib.util.find_spec("mlsys") is None:
 for folder in ("_figures", "labs/results"):
     Path(folder).mkdir(parents=True, exist_ok=True)"""
 _FIGURES = re.compile(r"^from _figures import (\w+)", re.M)
+_LANGUAGE = re.compile(r"^lang: (\w+)", re.M)
+_SECTION = re.compile(r"^\((?P<label>[\w-]+)\)=\s*\n#+ (?P<title>.+)$", re.M)
 _RECORD = re.compile(r"""records\.load\(["']([\w-]+)["']\)""")
 
 
@@ -67,7 +69,16 @@ def build_chapters(root: Path) -> list[Path]:
 def chapter_notebook(root: Path, page: Path) -> NotebookNode:
     """The notebook of one page, without outputs, with the same cell ids at every run."""
     page_cells = jupytext.read(page, fmt="md:myst").cells
-    plain = PlainMarkdown(page.name, _numbers(root, page), root / "book" / "references.bib", _figure_names(page_cells))
+    text = page.read_text(encoding="utf-8")
+    language = _LANGUAGE.search(text.split("\n---", 1)[0])
+    plain = PlainMarkdown(
+        page.name,
+        _numbers(root, page),
+        root / "book" / "references.bib",
+        _figure_names(page_cells),
+        sections={found["label"]: found["title"] for found in _SECTION.finditer(text)},
+        language=language[1] if language else "en",
+    )
     cells = [new_code_cell(_INSTALL.format(wheel_url=read_settings(root).wheel_url))]
     for path, name in _files_read(root, page):
         source = f"%%writefile {name}\n{path.read_text(encoding='utf-8').rstrip()}"

@@ -12,11 +12,12 @@ Yes.
 """
 
 import re
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from itertools import takewhile
 from pathlib import Path
 
+from mlsys.course.pages.prediction import WORDS
 from mlsys.course.pages.quiz import read_quiz
 from mlsys.errors import UserError
 
@@ -27,7 +28,7 @@ LEFT_OUT = ("interactive",)
 _ROLE = re.compile(r"\{([\w:-]+)\}`([^`]+)`")
 _OPEN = re.compile(r"(:{3,})\{([\w-]+)\}\s*(.*)")
 _FENCE = re.compile(r"`{3,}\{([\w-]+)\}\s*(.*)")
-_OPTION = re.compile(r":[\w-]+:")
+_OPTION = re.compile(r":(?P<name>[\w-]+):\s*(?P<value>.*)")
 _LABEL = re.compile(r"\([\w-]+\)=\s*")
 _PAGE_LINK = re.compile(r"\[([^\]]*)\]\((?!https?:)[^)]*\)")
 
@@ -36,9 +37,19 @@ class PlainMarkdown:
     """Turns MyST into plain Markdown for one page; markup that it does not know is refused, never passed on raw."""
 
     def __init__(
-        self, page: str, numbers: Mapping[str, str], bibliography: Path | None = None, figures: Sequence[str] = ()
+        self,
+        page: str,
+        numbers: Mapping[str, str],
+        bibliography: Path | None = None,
+        figures: Sequence[str] = (),
+        sections: Mapping[str, str] | None = None,
+        language: str = "en",
     ) -> None:
+        """Take what the page's markup refers to: numbers, works, figures, and titles of sections by their labels."""
         self.page = page
+        self.sections = dict(sections or {})
+        self.words = WORDS[language]
+        self._right: dict[str, str] = {}  # letters of the predictions that came so far
         self.numbers = numbers
         self.figures = list(figures)
         self._bibliography = bibliography
@@ -61,42 +72,58 @@ class PlainMarkdown:
         """
         lines: list[str] = []
         closings: list[tuple[str, str]] = []  # of the open directives: the colons that end it, what to write there
-        in_options = False
-        source = iter(text.splitlines())
-        for line in source:
+        source = deque(text.splitlines())
+        while source:
+            line = source.popleft()
             fence = _FENCE.fullmatch(line)
-            if fence:
-                body = "\n".join(takewhile(lambda inside: inside.strip() != "```", source))
-                lines += [_interactive(fence[2])] if fence[1] == "interactive" else self._fenced(fence[1], body)
-                continue
             opened = _OPEN.fullmatch(line)
-            if opened:
+            if fence:
+                body = "\n".join(_taken(source, "```"))
+                lines += [_interactive(fence[2])] if fence[1] == "interactive" else self._fenced(fence[1], body)
+            elif opened and opened[2] == "interactive":
+                _taken(source, opened[1])
+                lines.append(_interactive(opened[3]))
+            elif opened:
                 colons, name, title = opened.groups()
-                if name == "interactive":
-                    next((inside for inside in source if inside == colons), None)
-                    lines.append(_interactive(title))
-                    continue
-                before, after = self._box(name, title)
+                options = {}
+                while source and (option := _OPTION.fullmatch(source[0])):
+                    options[option["name"]] = option["value"]
+                    source.popleft()
+                before, after = self._box(name, title, options)
                 lines += before
                 closings.append((colons, after))
-                in_options = True
             elif closings and line == closings[-1][0]:
                 lines += ["", closings.pop()[1]]
-            elif in_options and _OPTION.match(line):
-                continue
             elif not line.startswith("%") and not _LABEL.fullmatch(line):
-                in_options = False
                 lines.append(self._inline(line))
         return "\n".join(lines)
 
-    def _box(self, name: str, title: str) -> tuple[list[str], str]:
+    def _box(self, name: str, title: str, options: Mapping[str, str]) -> tuple[list[str], str]:
+        if name in ("predict", "settled"):
+            return self._prediction(title, options) if name == "predict" else self._settled(title)
         title = self._inline(title)
         if name == "dropdown":
             return [f"<details><summary>{title}</summary>", ""], "</details>"
         if name in BOXES:
             return [f"**{title or name.capitalize()}**"], "---"
-        known = ", ".join(("dropdown", *BOXES))
+        known = ", ".join(("dropdown", "predict", "settled", *BOXES))
         raise UserError(f"{self.page}: a notebook cannot show the directive {name!r}; use one of {known}")
+
+    def _prediction(self, name: str, options: Mapping[str, str]) -> tuple[list[str], str]:
+        """A prediction: its title, and after its choices where the answer is."""
+        self._right[name] = options.get("right", "")
+        label = options.get("settled", "")
+        if label not in self.sections:
+            raise UserError(
+                f"{self.page}: prediction {name!r} is settled in {label!r}, which is no section of the page"
+            )
+        where = self.words["where"].format(section=f"*{self._inline(self.sections[label])}*")
+        return [f"**{self.words['title']}**"], f"{where}\n\n---"
+
+    def _settled(self, name: str) -> tuple[list[str], str]:
+        if name not in self._right:
+            raise UserError(f"{self.page}: {name!r} is settled without a prediction before it")
+        return [f"**{self.words['answer'].format(letter=self._right[name])}**", ""], "---"
 
     def _fenced(self, name: str, body: str) -> list[str]:
         """A directive between backticks: a quiz becomes a list of choices, with the answers in a fold."""
@@ -149,6 +176,14 @@ class PlainMarkdown:
         if key not in self._works:
             raise UserError(f"{self.page}: cites {key!r}, which {self._bibliography} does not have")
         return form.format(*self._works[key])
+
+
+def _taken(source: deque[str], end: str) -> list[str]:
+    """Take lines up to the one that ends a directive, which is taken as well."""
+    taken = []
+    while source and (line := source.popleft()).strip() != end:
+        taken.append(line)
+    return taken
 
 
 def _interactive(name: str) -> str:

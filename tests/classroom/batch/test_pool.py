@@ -6,7 +6,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from mlsys.classroom.batch.pool import judge_all, judging_machine, time_limit_s
+from mlsys.classroom.batch.pool import Pool, time_limit_s
 from mlsys.classroom.batch.task import Judged, Task
 from mlsys.classroom.intake.canonical import released_lab
 from mlsys.classroom.store.record import QuestionRecord
@@ -22,9 +22,14 @@ def tasks(students=STUDENTS, time_limit_s=100, submission="abc"):
     return [Task(student, "lab", "1", *rest) for student in students]
 
 
+def judge_all(tasks, course, workers):
+    with Pool(course, workers) as pool:
+        yield from pool.judge_all(tasks)
+
+
 def judged_by(monkeypatch, function):
     monkeypatch.setattr("mlsys.classroom.batch.pool._judge_one", function)
-    return {one.student: one for one in judge_all(tasks(), Path("nowhere"), workers=2)}
+    return {one.student: one for one in judge_all(tasks(), Path("nowhere"), 2)}
 
 
 def fail_on_bob(task, _):
@@ -60,7 +65,7 @@ def kill_the_worker_for_bob(task, folder):
 
 def test_a_worker_that_dies_costs_nobody_else_a_second_try(monkeypatch, tmp_path):
     monkeypatch.setattr("mlsys.classroom.batch.pool._judge_one", kill_the_worker_for_bob)
-    found = list(judge_all(tasks(), tmp_path, workers=2))
+    found = list(judge_all(tasks(), tmp_path, 2))
     assert sorted(one.student for one in found) == STUDENTS
     assert [one.student for one in found if one.refused] == ["bob"]
     assert {path.name: len(path.read_text()) for path in tmp_path.iterdir()} == dict.fromkeys(STUDENTS, 1) | {"bob": 2}
@@ -77,7 +82,7 @@ def judge_bob_for_ever(task, folder):
 
 def test_a_submission_whose_judging_takes_too_long_is_given_up_at_once(monkeypatch, tmp_path):
     monkeypatch.setattr("mlsys.classroom.batch.pool._judge_one", judge_bob_for_ever)
-    found = list(judge_all(tasks(time_limit_s=2), tmp_path, workers=2))
+    found = list(judge_all(tasks(time_limit_s=2), tmp_path, 2))
     assert {one.student: one.refused != "" for one in found} == {name: name == "bob" for name in STUDENTS}
     assert any("longer than 2 s" in one.refused for one in found)
     assert {path.name: len(path.read_text()) for path in tmp_path.iterdir()} == dict.fromkeys(STUDENTS, 1)
@@ -104,7 +109,7 @@ def lose_bs_process(task, folder):
 
 def test_a_question_whose_process_is_lost_is_tried_once_more(monkeypatch, tmp_path):
     monkeypatch.setattr("mlsys.classroom.batch.pool._judge_one", lose_bs_process)
-    found = list(judge_all(tasks(["ann", "bob", "cid"]), tmp_path, workers=2))
+    found = list(judge_all(tasks(["ann", "bob", "cid"]), tmp_path, 2))
     verdicts = {one.student: [(q.question, q.verdict) for q in one.questions] for one in found}
     passed, crashed = ("b", "passed"), ("b", "crashed")
     assert verdicts == {
@@ -127,7 +132,7 @@ def meet(task, folder):
 def test_two_attempts_of_a_student_are_judged_side_by_side(monkeypatch, tmp_path):
     monkeypatch.setattr("mlsys.classroom.batch.pool._judge_one", meet)
     both = [*tasks(["ann"], submission="first"), *tasks(["ann"], submission="second")]
-    found = judge_all(both, tmp_path, workers=2)
+    found = judge_all(both, tmp_path, 2)
     assert {(one.student, one.submission, one.failed) for one in found} == {
         ("ann", "first", False),
         ("ann", "second", False),
@@ -144,7 +149,7 @@ def test_submissions_are_taken_as_workers_become_free_and_refused_ones_pass_thro
             yield task
 
     found = []
-    for one in judge_all(arriving(), tmp_path, workers=1):
+    for one in judge_all(arriving(), tmp_path, 1):
         found.append(one)
         assert len(taken) <= len(found) + 2
     assert {one.student: one.refused for one in found} == dict.fromkeys("abcdef", "") | {"refused": "it is empty"}
@@ -160,7 +165,8 @@ def where_it_is_judged(device):
 
 def test_the_device_is_asked_where_judging_happens(monkeypatch):
     monkeypatch.setattr("mlsys.classroom.batch.pool.device_and_versions", where_it_is_judged)
-    found = judging_machine("auto")
+    with Pool(Path("nowhere"), 2) as pool:
+        found = pool.machine("auto")
     assert found["versions"] == {"torch": "of the worker"}
     assert found["device"].startswith("auto of process ")
     assert found["device"] != f"auto of process {os.getpid()}"
