@@ -63,9 +63,9 @@ def growing(queued: Sequence[Row], replayed: Sequence[Row]) -> None:
     ax.text(sizes[1], 17, "overhead: the time stays", color=colors["primary"], weight="bold")
     ax.text(sizes[-1] * 1.6, 70, "bandwidth:\nthe time grows", ha="right", color=colors["primary"], weight="bold")
     ax.set(xscale="log", yscale="log", ylim=(0.5, 130))
-    ax.set(xlabel="numbers that are added to", ylabel="time of one call, µs")
-    for axis in (ax.xaxis, ax.yaxis):
-        axis.set_major_formatter(lambda value, _: f"{value:,g}")
+    ax.set(xlabel="numbers in the array", ylabel="time of one call, µs")
+    ax.set_xticks([1, 1e3, 1e6], ["1", "1,000", "1 million"])
+    ax.yaxis.set_major_formatter(lambda value, _: f"{value:,g}")
     ax.minorticks_off()
 
 
@@ -107,14 +107,14 @@ def two_chips(chips: Sequence[Accelerator], named: Mapping[str, Op], precision: 
     """The rooflines of two chips, with every operation on both, and what it gains from the first to the second."""
     _, ax, colors, _ = viz.setup_plot(figsize=(WIDTH, 4.6))
     rooflines = [Roofline.of(acc, precision) for acc in chips]
-    xs = np.geomspace(0.6, 5000, 300)
+    xs = np.geomspace(0.6, 30000, 300)
     for roofline, acc, color in zip(rooflines, chips, CHIP_COLORS, strict=True):
         name = acc.id.split("-")[0].upper()
         for engine, style, text in (("tensor", "-", "tensor cores"), ("vector", "--", "vector units")):
             peak = roofline.peaks_per_s[engine] / 1e12
             flat = xs if engine == "tensor" else xs[xs >= roofline.ridge("vector").m]
             ax.plot(flat, roof(roofline, flat, engine), style, color=colors[color], linewidth=2 if style == "-" else 1)
-            ax.text(4700, peak * 1.08, f"{name}, {text}", color=colors[color], ha="right", va="bottom", fontsize=9)
+            ax.text(28000, peak / 1.08, f"{name}, {text}", color=colors[color], ha="right", va="top", fontsize=9)
     for name, op in named.items():
         x = op.intensity.m
         rates = [roofline.attainable(op).m for roofline in rooflines]
@@ -126,7 +126,7 @@ def two_chips(chips: Sequence[Accelerator], named: Mapping[str, Op], precision: 
             f"{rates[1] / rates[0]:.1f}×", (x, max(rates)), xytext=(0, 6), textcoords="offset points",
             ha="center" if max(rates) == rooflines[1].peak.m else "right", va="bottom", weight="bold",
         )  # fmt: skip
-    log_axes(ax, 0.6, 5000, 0.6, 3000)
+    log_axes(ax, 0.6, 30000, 0.6, 3000)
 
 
 def two_units(acc: Accelerator, named: Mapping[str, Op], precision: str = "fp16") -> None:
@@ -204,16 +204,16 @@ def measured(
         best: the fastest matrix product of a half-precision format.
     """
     _, ax, colors, _ = viz.setup_plot(figsize=(WIDTH, 4.9))
-    low, high = 0.08, 30000
+    low, high = 0.05, 30000
     xs = np.geomspace(low, high, 300)
     precision = layers[0].dtype
     ax.plot(xs, roof(Roofline.of(acc, precision), xs), "--", color=colors["primary"], linewidth=1, zorder=1)
     ax.plot(xs, roof(roofline, xs), color=colors["primary"], zorder=2)
-    sheet_peak, x = acc.peak(precision).m_as("TFLOP/s"), 0.2
+    sheet_peak, x = acc.peak(precision).m_as("TFLOP/s"), 6
     ax.text(high / 1.1, sheet_peak * 1.08, f"data sheet {sheet_peak:,.0f}", ha="right", va="bottom", fontsize=9)
     ax.annotate(
-        f"measured\n{roofline.peak.m:,.0f} TFLOP/s,\n{roofline.bandwidth.m:,.0f} GB/s",
-        (x, roof(roofline, np.array([x]))[0]), xytext=(-2, 40), textcoords="offset points", fontsize=9,
+        f"measured roof\n{roofline.bandwidth.m:,.0f} GB/s\n{roofline.peak.m:,.0f} TFLOP/s",
+        (x, roof(roofline, np.array([x]))[0]), xytext=(0.08, 90), fontsize=9,
         arrowprops={"arrowstyle": "-", "color": colors["primary"], "linewidth": 0.8},
     )  # fmt: skip
     batches, sides = (f"{sweep[0].shape[0]:,} to {sweep[-1].shape[0]:,}" for sweep in (layers, squares))
@@ -232,7 +232,7 @@ def measured(
         points = [point(row) for row in rows]
         ax.plot(*zip(*points, strict=True), marker, color=colors[color], markersize=5, label=name, zorder=5)
     ax.legend(loc="lower right", fontsize=8.5)
-    log_axes(ax, low, high, 0.08, 2600)
+    log_axes(ax, low, high, 0.1, 2600)
 
 
 def other_rates(row: Row) -> dict[str, float]:
@@ -274,7 +274,7 @@ def closing(shares: Sequence[tuple[str, float, float, float]]) -> None:
             [100 * entry[1 + number] for entry in shares], places, marker, color=colors[color], markersize=6, label=name
         )
     ax.axvline(100, color=colors["primary"])
-    ax.set(xlim=(0, 108), ylim=(-0.6, len(shares) + 1.3), xlabel="bytes per second, percent of the slanted roof")
+    ax.set(xlim=(0, 106), ylim=(-0.6, len(shares) + 1.3), xlabel="bytes per second, percent of the slanted roof")
     ax.set_yticks(list(places), [entry[0] for entry in shares])
     ax.grid(axis="y", visible=False)
     ax.legend(loc="upper left", fontsize=9)
@@ -288,7 +288,7 @@ def bounds_us(roofline: Roofline, op: Op) -> tuple[float, float]:
 
 
 def between_bounds(roofline: Roofline, layers: Sequence[Row], start_us: float) -> None:
-    """Measured time of a layer against its batch, with its two bounds and the time of an empty start.
+    """Measured time of a layer against its batch, with its two bounds.
 
     Args:
         roofline: the measured roofs.
@@ -297,13 +297,13 @@ def between_bounds(roofline: Roofline, layers: Sequence[Row], start_us: float) -
     """
     _, ax, colors, _ = viz.setup_plot(figsize=(WIDTH, 3.5))
     batches = [row.shape[0] for row in layers]
-    lower, upper = zip(*(bounds_us(roofline, op_of(row)) for row in layers), strict=True)
+    lower, both = zip(*(bounds_us(roofline, op_of(row)) for row in layers), strict=True)
+    upper = [time + start_us for time in both]
     ax.fill_between(batches, lower, upper, color=colors["BlueL"], linewidth=0)
-    ax.plot(batches, upper, color=colors["BlueLine"], linewidth=1, label="sum of the two times")
-    ax.plot(batches, lower, color=colors["BlueLine"], label="the longer of the two")
-    ax.axhline(start_us, color=colors["OrangeLine"], linestyle="--", linewidth=1.2, label="start of a kernel")
+    ax.plot(batches, upper, color=colors["BlueLine"], linewidth=1, label="upper bound: sum of both times and a start")
+    ax.plot(batches, lower, color=colors["BlueLine"], label="lower bound: the longer of both times")
     ax.plot(batches, [1e6 * row.median_s for row in layers], "o-", color=colors["RedLine"], label="measured")
-    ax.set(xscale="log", ylim=(0, 12), xlabel="batch", ylabel="time, µs")
+    ax.set(xscale="log", ylim=(0, 14), xlabel="batch", ylabel="time, µs")
     ax.set_xticks(batches, [str(batch) for batch in batches])
     ax.minorticks_off()
     ax.legend(loc="upper left", fontsize=9)
