@@ -1,9 +1,11 @@
 """What the tiling lab measures for the record.
 
-The ladder of tile sizes in float32 and the challenge's kernel in float16, both the lab's own; and the course's fastest
-products, `fast.py`, in float32 and bf16. All are replayed from CUDA graphs, as in the lab's races.
+The tile sizes in float32 and the challenge's kernel in float16, both the lab's own; the ladder of kernels in float16,
+`ladder/`, and one of them with growing tiles; and the fastest products, `fast.py`, in float32 and bf16. All are
+replayed from CUDA graphs, as in the lab's races.
 """
 
+import importlib
 import importlib.util
 import random
 import sys
@@ -35,6 +37,15 @@ TENSOR_CORE_SHAPES = (
     (4096, 14336, 4096),
     (4095, 4097, 4093),  # no row starts where a descriptor wants it
 )
+FLOAT16_TILES = (  # tile_m, tile_n, tile_k, warps: the same kernel each time
+    (16, 16, 64, 1),
+    (32, 32, 64, 2),
+    (64, 64, 64, 4),
+    (128, 128, 64, 8),
+    (128, 256, 64, 8),
+    (256, 256, 64, 8),  # its sums need more registers than there are
+)
+FLOAT16_TILE_SIDES = (2048, 4096, 8192)
 DRAWN = 3
 """Shapes that are drawn anew in every run, so that no plan can be made for them."""
 
@@ -58,6 +69,9 @@ def rows(names: dict[str, Any], ceilings: Ceilings) -> Iterator[Row]:
         drawn = [tuple(draw.randint(512, 6000) for _ in "mnk") for _ in range(DRAWN)]
         for shape in (*TENSOR_CORE_SHAPES, *drawn):
             yield fast_row(fast, ceilings, shape, "bf16")
+    if ceilings.device.has_triton_tensor_cores:
+        yield from ladder_rows(ceilings)
+        yield from tile_rows(ceilings)
 
 
 def fast_module() -> ModuleType:
@@ -70,6 +84,48 @@ def fast_module() -> ModuleType:
     sys.modules[name] = module  # its dataclasses look themselves up there
     spec.loader.exec_module(module)
     return module
+
+
+def ladder_rows(ceilings: Ceilings) -> Iterator[Row]:
+    """Time every rung of the ladder that the device can run; one that fails ends alone, and is raised at the end."""
+    ladder = harness_module()
+    shape = (ladder.SIDE,) * 3
+    failed = []
+    for rung in ladder.rungs():
+        try:
+            module = ladder.load(rung)
+            if (ceilings.device.capability or (0, 0)) < getattr(module, "NEEDS", (0, 0)):
+                continue
+            for odd in ladder.small_shapes(module):
+                ladder.check(module.matmul, odd)
+            a, b, out = matrices(shape, "fp16")
+            call = partial(module.matmul, a, b, out)
+            yield product_row(ceilings, "matmul ladder", ladder.title(rung), shape, "fp16", call, (a, b, out))
+        except Exception as error:
+            error.add_note(f"in rung {rung}")
+            failed.append(error)
+    if failed:
+        raise ExceptionGroup("rungs of the ladder failed", failed)
+
+
+def tile_rows(ceilings: Ceilings) -> Iterator[Row]:
+    """Time the pipelined rung with growing tiles, on matrices that the L2 holds and that it does not hold."""
+    growing = harness_module().load("06_pipelined").matmul
+    for side in FLOAT16_TILE_SIDES:
+        a, b, out = matrices((side, side, side), "fp16")
+        for tile_m, tile_n, tile_k, warps in FLOAT16_TILES:
+            tile = {"TILE_M": tile_m, "TILE_N": tile_n, "TILE_K": tile_k}
+            call = partial(growing, a, b, out, tile, warps)
+            variant = f"{tile_m}x{tile_n}x{tile_k}"
+            yield product_row(ceilings, "tile sides", variant, (side, side, side), "fp16", call, (a, b, out))
+
+
+def harness_module() -> ModuleType:
+    """What the rungs of the ladder share."""
+    folder = str(Path(__file__).with_name("ladder"))
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    return importlib.import_module("harness")
 
 
 def lab_row(
