@@ -1,6 +1,8 @@
 """Figures of the chapter on the roofline; each draws one claim from numbers that it is given."""
 
+import csv
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,10 @@ SOFTMAX_FLOPS = 5
 LAYERNORM_FLOPS = 8
 """Per element: one addition for the mean, subtraction, square and addition for the variance, subtraction and
 multiplication to normalize, scale and shift."""
+
+
+EAGER = "eager torch"
+"""What the fusion lab's rows call PyTorch's own kernel."""
 
 
 def roof(roofline: Roofline, intensity: np.ndarray, engine: str = "") -> np.ndarray:
@@ -235,29 +241,21 @@ def measured(
     log_axes(ax, low, high, 0.1, 2600)
 
 
-def other_rates(row: Row) -> dict[str, float]:
-    """Rates of the other implementations that were timed beside a row, in the row's unit."""
-    if row.achieved is None:
-        raise UnknownName.of("rate of a measurement", row.name, ())
-    return {peer: row.achieved / ratio for peer, ratio in row.peers.items()}
-
-
-def rows_shares(
-    library: Sequence[Row], fused: Sequence[Row], bandwidth: float
-) -> list[tuple[str, float, float, float]]:
+def rows_shares(raced: Sequence[Row], bandwidth: float) -> list[tuple[str, float, float, float]]:
     """Of each row-wise operation: name, and the shares of a bandwidth of PyTorch, the best other kernel and the lab's.
 
+    All are from one row, in which the kernels ran in turn: a rate is that of the lab's kernel over the ratio of times.
+
     Args:
-        library: rows of PyTorch's kernels, with the others as peers.
-        fused: rows of the fusion lab's kernels.
+        raced: rows of the fusion lab's kernels, with the others as peers.
         bandwidth: that of the roof, in GB/s.
     """
-    ours = {(row.name.removeprefix("fused "), row.shape): row for row in fused}
     found = []
-    for row in library:
-        name = f"{'LayerNorm' if row.name == 'layernorm' else row.name}, {row.shape[1]:,}"
-        rates = (row.achieved, max(other_rates(row).values()), ours[row.name, row.shape].achieved)
-        found.append((name, *(rate / bandwidth for rate in rates if rate is not None)))
+    for row in raced:
+        name = {"fused layernorm": "LayerNorm", "fused softmax": "softmax"}[row.name]
+        share = (row.achieved or 0) / bandwidth
+        others = [share / ratio for peer, ratio in row.peers.items() if peer != EAGER]
+        found.append((f"{name}, {row.shape[1]:,}", share / row.peers[EAGER], max(others), share))
     return found
 
 
@@ -307,3 +305,17 @@ def between_bounds(roofline: Roofline, layers: Sequence[Row], start_us: float) -
     ax.set_xticks(batches, [str(batch) for batch in batches])
     ax.minorticks_off()
     ax.legend(loc="upper left", fontsize=9)
+
+
+PROFILES = Path(__file__).parents[2] / "labs/tiling/ladder/profiles"
+"""What `scripts/profile_ladder.py` has written."""
+
+
+def profile(job: str) -> dict[str, float]:
+    """What the profiler counted for a kernel of the tiling lab's ladder: values by quantity.
+
+    Args:
+        job: the name of the export without its ending, such as "03_tiled".
+    """
+    with (PROFILES / f"{job}.csv").open(encoding="utf-8", newline="") as file:
+        return {line["quantity"]: float(line["value"]) for line in csv.DictReader(file)}

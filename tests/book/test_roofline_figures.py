@@ -43,8 +43,14 @@ def test_the_sum_is_at_most_twice_the_longer_time(batch: int) -> None:
     assert lower < upper <= 2 * lower
 
 
-def test_shares_belong_to_the_kernels_of_one_size() -> None:
-    """The peer needs 0.5 and 0.8 of the time, so the better of the two reaches twice the library's rate."""
-    library = [row("softmax", (8, 1024), "bf16", 1000.0, one=0.5, two=0.8)]
-    fused = [row("fused softmax", (8, 4096), "bf16", 3.0), row("fused softmax", (8, 1024), "bf16", 3000.0)]
-    assert figures.rows_shares(library, fused, 4000.0) == [("softmax, 1,024", 0.25, 0.5, 0.75)]
+def test_shares_are_those_of_the_lab_over_the_ratios_of_times() -> None:
+    """PyTorch needs three times as long as the lab's kernel, and the faster of the two others 1.5 times as long."""
+    raced = row("fused softmax", (8, 1024), "bf16", 3000.0, **{"eager torch": 3.0, "one": 2.0, "two": 1.5})
+    assert figures.rows_shares([raced], 4000.0) == [("softmax, 1,024", 0.25, 0.5, 0.75)]
+
+
+def test_a_profile_is_read_by_the_names_of_its_quantities() -> None:
+    """A product of 4096^3 on the tensor cores, at most at their peak, moves each matrix at least once."""
+    counted = figures.profile("10_persistent")
+    assert counted["time"] / 1e9 > 2 * 4096**3 / 989.4e12
+    assert counted["device memory bytes read"] >= 2 * 2 * 4096**2
