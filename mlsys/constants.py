@@ -102,7 +102,7 @@ BYTES_FP32, BYTES_FP16, BYTES_INT8 = (
 )
 
 _v100, _t4, _a100 = (Hardware.get(chip) for chip in ("v100-sxm2", "t4", "a100-80gb-sxm"))
-_h100, _tpu_v4, _mobile = (Hardware.get(chip) for chip in ("h100-sxm", "tpu-v4", "snapdragon-8-gen-3"))
+_h100, _tpu_v4, _mobile = (Hardware.get(chip) for chip in ("h100-sxm", "tpu-v4", "snapdragon-x-elite"))
 
 V100_FLOPS_FP16_TENSOR = _v100.peak("fp16", engine="tensor")
 V100_FLOPS_FP32 = _v100.peak("fp32", engine="vector")

@@ -12,7 +12,7 @@ from mlsys.ops import Op
 from mlsys.roofline import Roofline
 
 CHIPS = (
-    "v100-sxm2 t4 a100-80gb-sxm l4 h100-sxm h200 b200 mi300x gaudi-3 tpu-v4 tpu-v5e tpu-v6e snapdragon-8-gen-3"
+    "v100-sxm2 t4 a100-80gb-sxm l4 h100-sxm h200 b200 mi300x gaudi-3 tpu-v4 tpu-v5e tpu-v6e snapdragon-x-elite"
 ).split()
 PRECISIONS = ("fp32", "tf32", "bf16", "fp16", "fp8", "int8")
 FIRST_CHIP, FIRST_PRECISION, FIRST_OP = "a100-80gb-sxm", "fp16", "layer32"

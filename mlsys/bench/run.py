@@ -19,7 +19,7 @@ from typing import Any
 
 from mlsys.errors import UserError
 from mlsys.measure.ceilings import Ceilings
-from mlsys.measure.device import Device
+from mlsys.measure.device import Device, cpu_device
 from mlsys.measure.records import (
     BrokenRecord,
     Record,
@@ -100,6 +100,7 @@ def record_of(device: Device, commit: str, rows: Iterable[Row]) -> Record:
             "allow_fp16_reduced_precision_reduction": str(multiply.allow_fp16_reduced_precision_reduction),
             "allow_bf16_reduced_precision_reduction": str(multiply.allow_bf16_reduced_precision_reduction),
         },
+        host=f"{cpu_device().name}, {torch.get_num_threads()} threads",
     )
 
 

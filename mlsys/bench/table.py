@@ -12,6 +12,7 @@ def ceilings_table(ceilings: Ceilings) -> str:
     rates = {"copy bandwidth": (ceilings.copy_bandwidth, "GB/s"), **rates}
     rates |= {f"{precision} matmul": (rate, "TFLOP/s") for precision, rate in ceilings.matmul.items()}
     rates |= {f"{precision} multiply-adds": (rate, "TFLOP/s") for precision, rate in ceilings.fma.items()}
+    rates |= {f"{precision} chain of products": (rate, "TFLOP/s") for precision, rate in ceilings.mma.items()}
     rates |= {f"host link, {way}": (rate, "GB/s") for way, rate in ceilings.host_link.items()}
     rates |= {f"launch, {how}": (time, "us") for how, time in ceilings.launch_latency.items()}
     return "\n".join(f"  {name:<28}{rate.m_as(unit):12,.3f} {unit}" for name, (rate, unit) in rates.items())

@@ -2,7 +2,7 @@
 
 >>> h100 = {level.name: level for level in levels("h100-sxm")}
 >>> round(h100["hbm"].latency.to("ns")), round(h100["l2"].latency / h100["l1"].latency, 1)
-(<Quantity(244, 'nanosecond')>, <Quantity(6.6, 'dimensionless')>)
+(<Quantity(355, 'nanosecond')>, <Quantity(7.3, 'dimensionless')>)
 >>> round(h100["register"].capacity.m_as("MiB"))
 33
 """
@@ -29,14 +29,16 @@ class Level:
         name: "register", "shared", "l1", "l2", "l3", "hbm" or "dram".
         fields: "capacity", "latency" and "bandwidth", as far as documents give them, each with source and condition.
         energy_basis: id of the basis in `mlsys.hardware.energy` that prices this level, or "" if none does.
+        other_latencies: what others measured for the same level, with other programs; see `latency_range`.
     """
 
     name: str
     fields: Mapping[str, Sourced]
     energy_basis: str = ""
+    other_latencies: tuple[Sourced, ...] = ()
 
     def field(self, name: str) -> Sourced:
-        """One of "capacity", "latency" and "bandwidth" with source and condition.
+        """Return one of "capacity", "latency" and "bandwidth" with source and condition.
 
         Raises:
             UnknownField: lists what is known of this level.
@@ -56,12 +58,22 @@ class Level:
         return self.field("latency").value
 
     @property
+    def latency_range(self) -> tuple[Quantity, Quantity]:
+        """Least and greatest latency that was measured for this level; they are equal where one measurement is known.
+
+        >>> [round(end.m_as("ns")) for end in level("h100-sxm", "hbm").latency_range]
+        [244, 355]
+        """
+        measured = [self.latency, *(other.value for other in self.other_latencies)]
+        return min(measured), max(measured)
+
+    @property
     def bandwidth(self) -> Quantity:
         """Rate of the whole chip."""
         return self.field("bandwidth").value
 
     def energy(self, bits: int = 1) -> Energy:
-        """Energy to move `bits` from this level, on its `energy_basis`.
+        """Return the energy to move `bits` from this level, on its `energy_basis`.
 
         Raises:
             UnknownField: if no basis prices this level.
@@ -74,7 +86,7 @@ class Level:
         return basis(self.energy_basis).access(self.name, bits)
 
     def bytes_in_flight(self, latency: Amount | None = None) -> Quantity:
-        """Bytes that must be under way to keep the level busy. Little's law: bandwidth x latency.
+        """Return the bytes that must be under way to keep the level busy. Little's law: bandwidth x latency.
 
         Args:
             latency: seconds; without it, the latency of the idle level, which a busy one exceeds.
@@ -92,6 +104,7 @@ class _LevelEntry(Entry, frozen=True, kw_only=True):
     per_sm: bool = False
     latency: Number | None = None
     latency_cycles: Number | None = None
+    other_latency_cycles: tuple[Number, ...] = ()
     bytes_per_clock: Number | None = None
     energy: str = ""
 
@@ -115,17 +128,24 @@ def _chip_level(chip: Accelerator, name: str, entry: _LevelEntry) -> Level:
     fields = {"capacity": replace(size, value=size.value * unit * count)}
     if entry.latency:
         fields["latency"] = entry.latency.sourced
+    others = tuple(_in_time(number.sourced, clock) for number in entry.other_latency_cycles)
     if entry.latency_cycles:
-        cycles = entry.latency_cycles.sourced
-        condition = f"{cycles.condition}; {cycles.value.m:g} cycles at {clock:~}"
-        fields["latency"] = replace(cycles, value=(cycles.value / clock).to("ns"), condition=condition)
+        measured = _in_time(entry.latency_cycles.sourced, clock)
+        elsewhere = "".join(f"; elsewhere {number.value:g}" for number in entry.other_latency_cycles)
+        fields["latency"] = replace(measured, condition=measured.condition + elsewhere)
     if entry.bandwidth_field:
         fields["bandwidth"] = chip.field(entry.bandwidth_field)
     if entry.bytes_per_clock:
         rate = entry.bytes_per_clock.sourced
         condition = f"{rate.condition}; {rate.value.m * count:g} bytes per clock at {clock:~}"
         fields["bandwidth"] = replace(rate, value=(rate.value * count * clock).to("TB/s"), condition=condition)
-    return Level(name, fields, entry.energy)
+    return Level(name, fields, entry.energy, others)
+
+
+def _in_time(cycles: Sourced, clock: Quantity) -> Sourced:
+    """Turn a count of cycles into a time at a clock, and say so in its condition."""
+    condition = f"{cycles.condition}; {cycles.value.m:g} cycles at {clock:~}"
+    return replace(cycles, value=(cycles.value / clock).to("ns"), condition=condition)
 
 
 HIERARCHIES = Catalog(
@@ -135,7 +155,7 @@ HIERARCHIES = Catalog(
 
 
 def levels(system: str) -> tuple[Level, ...]:
-    """The memory levels of a chip, or of a server CPU ("cpu"), from the fastest down.
+    """Return the memory levels of a chip, or of a server CPU ("cpu"), from the fastest down.
 
     Raises:
         UnknownName: with the nearest system and all of them.
@@ -147,7 +167,7 @@ def levels(system: str) -> tuple[Level, ...]:
 
 
 def level(system: str, name: str) -> Level:
-    """One memory level of a chip, such as `level("h100-sxm", "l2")`.
+    """Return one memory level of a chip, such as `level("h100-sxm", "l2")`.
 
     Raises:
         UnknownName: if the system or its level is unknown.

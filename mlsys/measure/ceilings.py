@@ -1,6 +1,7 @@
-"""Ceilings of the device at hand: the rates that a program reaches, of memory, arithmetic, launches and the host link.
+"""Ceilings of the device at hand: the rates of its memory, arithmetic, launches and host link, as measured.
 
-A data sheet gives the rate that no program exceeds; these are measured, and a measured roofline is drawn from them.
+A data sheet gives the rate that no program exceeds; these are rates that a program reached. A point may be held
+against one only if both were measured with different programs: `memory_roof` and `product_roof` choose so.
 """
 
 from collections.abc import Mapping
@@ -20,13 +21,16 @@ class Ceilings:
         copy_bandwidth: bytes read plus bytes written per second when an array is copied, far larger than any cache.
         matmul: FLOP/s of the vendor library's matrix product by precision, the best of several sizes.
         bandwidths: the same as `copy_bandwidth` for other mixes of reads and writes: "read" (1:0), "add" (2:1),
-            "fill" (0:1); and, on a GPU, "cached copy": 1:1 between arrays that stay in the L2.
+            "fill" (0:1); and, on a GPU, "triad" (2:1, by a kernel of our own) and "cached copy" (1:1 between arrays
+            that stay in the L2).
         fma: FLOP/s of chains of multiply-adds in registers, by precision: the vector units without any memory. Empty
             on a CPU, where numpy keeps nothing in registers; there `matmul` is the nearest.
+        mma: FLOP/s of chains of products of tiles that stay on the chip, by precision: the tensor cores without any
+            memory. Empty where Triton does not reach tensor cores: on a CPU, and on a GPU before Ampere.
         launch_latency: time per launch of the smallest work: "back to back" (the host queues one after the other),
             "launch and wait" (the host waits for each) and, on a GPU, "graph" (replayed without the host).
         host_link: bytes per second between host and GPU, keyed "pinned to device", "pageable to device",
-            "pinned to host", "pageable to host". Empty on a CPU.
+            "pinned to host", "pageable to host", and "pinned both ways". Empty on a CPU.
     """
 
     device: Device
@@ -36,6 +40,31 @@ class Ceilings:
     fma: Mapping[str, Quantity] = field(default_factory=dict)
     launch_latency: Mapping[str, Quantity] = field(default_factory=dict)
     host_link: Mapping[str, Quantity] = field(default_factory=dict)
+    mma: Mapping[str, Quantity] = field(default_factory=dict)
+
+    @property
+    def roof_mix(self) -> str:
+        """Mix whose bandwidth a vector addition is held against: "triad", or "add" where no triad was measured."""
+        return "triad" if "triad" in self.bandwidths else "add"
+
+    @property
+    def memory_roof(self) -> Quantity:
+        """Bandwidth that a vector addition is held against; no vector addition set it, if `roof_mix` is "triad"."""
+        return self.bandwidth(self.roof_mix)
+
+    def product_roof(self, precision: str) -> Quantity:
+        """FLOP/s that matrix products are held against, which no matrix product set.
+
+        It is the rate of the chain of tiles, and of the chain of multiply-adds for fp32. Where neither was measured, it
+        is the vendor library's best product, and then a row of that library says only how well it repeats.
+
+        Raises:
+            UnknownName: if nothing was measured at that precision; it lists what was.
+        """
+        known = {**self.matmul, **self.fma, **self.mma}
+        if precision not in known:
+            raise UnknownName.of(f"precision measured on {self.device.name}", precision, known)
+        return known[precision]
 
     def bandwidth(self, mix: str) -> Quantity:
         """Memory bandwidth of a mix of reads and writes: "copy", or one of `bandwidths`.
@@ -50,7 +79,7 @@ class Ceilings:
 
 
 def measure_ceilings(device: Device | None = None, *, budget_s: float = 0.25) -> Ceilings:
-    """Measure the device at hand; takes a few seconds.
+    """Measure the device at hand; needs some ten seconds, and twice that on a GPU.
 
     Args:
         device: from `detect_device()`; pass `cpu_device()` to measure the CPU of a machine that has a GPU.
@@ -61,14 +90,18 @@ def measure_ceilings(device: Device | None = None, *, budget_s: float = 0.25) ->
         from mlsys.measure import gpu_ceilings
 
         bandwidths = gpu_ceilings.bandwidths(device, budget_s)
+        roofs = gpu_ceilings.roof_rates(device, budget_s)
+        if "stream triad" in roofs:
+            bandwidths["triad"] = roofs["stream triad"]
         return Ceilings(
             device,
             bandwidths.pop("copy"),
             gpu_ceilings.matmul_rates(device, budget_s),
             bandwidths,
-            gpu_ceilings.fma_rates(device, budget_s),
+            _named(roofs, "fma chain "),
             gpu_ceilings.launch_latencies(budget_s),
             gpu_ceilings.host_link_rates(budget_s),
+            _named(roofs, "mma chain "),
         )
     from mlsys.measure import cpu_ceilings
 
@@ -80,3 +113,8 @@ def measure_ceilings(device: Device | None = None, *, budget_s: float = 0.25) ->
         bandwidths,
         launch_latency=cpu_ceilings.call_latency(budget_s),
     )
+
+
+def _named(rates: Mapping[str, Quantity], start: str) -> dict[str, Quantity]:
+    """Select the rates whose names begin with `start`, by the rest of their names."""
+    return {name.removeprefix(start): rate for name, rate in rates.items() if name.startswith(start)}

@@ -29,9 +29,12 @@ that read is not counted here, as in the STREAM benchmark (McCalpin, 1995).
 """
 
 
-def bandwidths(budget_s: float) -> dict[str, Quantity]:
-    """Bytes read plus written per second; every core works on its own slice, for one core does not fill the bus."""
-    a, b, c = (np.full(ARRAY_BYTES // 8, value) for value in (1.0, 2.0, 0.0))
+def bandwidths(budget_s: float, array_bytes: int | None = None) -> dict[str, Quantity]:
+    """Measure bytes read plus written per second; every core has its own slice, for one core does not fill the bus.
+
+    `array_bytes` is the size of each of the three arrays, by default `ARRAY_BYTES`.
+    """
+    a, b, c = (np.full((array_bytes or ARRAY_BYTES) // 8, value) for value in (1.0, 2.0, 0.0))
     workers = os.cpu_count() or 1
     slices = [slice(i * a.size // workers, (i + 1) * a.size // workers) for i in range(workers)]
     rates = {}
@@ -47,7 +50,7 @@ def bandwidths(budget_s: float) -> dict[str, Quantity]:
 
 
 def matmul_rates(budget_s: float) -> dict[str, Quantity]:
-    """FLOP/s of numpy's matrix product: `2 n^3 / time`."""
+    """Measure the FLOP/s of numpy's matrix product: `2 n^3 / time`."""
     generator = np.random.default_rng(0)
     rates = {}
     for precision, dtype in (("fp32", np.float32), ("fp64", np.float64)):
@@ -59,7 +62,7 @@ def matmul_rates(budget_s: float) -> dict[str, Quantity]:
 
 
 def call_latency(budget_s: float) -> dict[str, Quantity]:
-    """Time of the smallest numpy call; a CPU has returned from it when it is done, so both ways are one."""
+    """Measure the smallest numpy call; a CPU is done when the call returns, so waiting or not makes no difference."""
     one, out = np.ones(1), np.empty(1)
     timing = time_kernel(lambda: np.add(one, 1, out=out), on_gpu=False, budget_s=budget_s)
     latency = ureg.Quantity(timing.median_s * 1e6, "us")

@@ -5,7 +5,7 @@ Random, because products of zeros switch fewer transistors and run faster than r
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from importlib.util import find_spec
 
 import torch
@@ -116,16 +116,23 @@ def tf32(allowed: bool) -> Iterator[None]:
         torch.backends.cuda.matmul.allow_tf32 = before
 
 
-def fma_rates(device: Device, budget_s: float) -> dict[str, Quantity]:
-    """FLOP/s of the vector units on chains of float32 multiply-adds; empty where Triton is not installed."""
+def roof_rates(device: Device, budget_s: float) -> dict[str, Quantity]:
+    """Measure the roofs of `mlsys.measure.roofs` by name; empty where Triton is not installed.
+
+    One that fails is named with its reason and left out.
+    """
     if find_spec("triton") is None:
         return {}
-    from mlsys.measure import triton_kernels
+    from mlsys.measure import roofs
 
-    programs = 16 * device.multiprocessors
-    out = torch.empty(programs * triton_kernels.FMA_CHAINS, device="cuda")
-    timing = time_kernel(lambda: triton_kernels.fma(out, 2048), on_gpu=True, budget_s=budget_s)
-    return {"fp32": ureg.Quantity(2 * 2048 * out.numel() / timing.median_s / 1e12, "TFLOP/s")}
+    rates = {}
+    for name in roofs.roofs_of(device):
+        try:
+            rates[name] = roofs.roof(name, device).rate(budget_s)
+        except Exception as error:
+            # A compiler that cannot do one format yet, say: the other ceilings shall not be lost with this one.
+            print(f"  without {name}: {type(error).__name__}: {str(error).strip().splitlines()[:1]}", flush=True)
+    return rates
 
 
 def launch_latencies(budget_s: float) -> dict[str, Quantity]:
@@ -145,7 +152,7 @@ def launch_latencies(budget_s: float) -> dict[str, Quantity]:
 
 
 def host_link_rates(budget_s: float) -> dict[str, Quantity]:
-    """Bytes per second between host and GPU, both ways, from pinned and from pageable host memory."""
+    """Bytes per second between host and GPU: each way from pinned and pageable memory, and both ways from pinned."""
     return {
         name: _rate(LINK_BYTES, time_kernel(copy, on_gpu=True, budget_s=budget_s).median_s)
         for name, copy in host_copies(LINK_BYTES).items()
@@ -153,7 +160,7 @@ def host_link_rates(budget_s: float) -> dict[str, Quantity]:
 
 
 def host_copies(bytes_moved: int, device: str = "cuda") -> dict[str, Callable[[], object]]:
-    """The four copies between host and device, to be called.
+    """The five copies between host and device, to be called; one both ways moves half of the bytes each way.
 
     The driver copies pageable memory through a pinned buffer of its own, and the host waits for it.
     """
@@ -164,7 +171,36 @@ def host_copies(bytes_moved: int, device: str = "cuda") -> dict[str, Callable[[]
         here = torch.ones(bytes_moved, dtype=torch.int8, pin_memory=pinned)
         copies[f"{kind} to device"] = partial(there.copy_, here, non_blocking=pinned)
         copies[f"{kind} to host"] = partial(here.copy_, there, non_blocking=pinned)
+        if kind == "pinned":
+            half = bytes_moved // 2
+            halves = (there[:half], here[:half], there[half:], here[half:])
+            copies["pinned both ways"] = partial(copy_both_ways, *halves) if on_gpu else partial(_swap, *halves)
     return copies
+
+
+def copy_both_ways(into: torch.Tensor, sent: torch.Tensor, fetched: torch.Tensor, received: torch.Tensor) -> None:
+    """Copy `sent` to the device and `fetched` back at the same time, each in a stream of its own.
+
+    The current stream waits for both, so that events in it time both. `sent` and `received` are pinned.
+    """
+    current, side = torch.cuda.current_stream(), _side_stream()
+    side.wait_stream(current)
+    with torch.cuda.stream(side):
+        into.copy_(sent, non_blocking=True)
+    received.copy_(fetched, non_blocking=True)
+    current.wait_stream(side)
+
+
+@cache
+def _side_stream() -> torch.cuda.Stream:
+    """Make the second stream, once: making one takes the host longer than a short copy."""
+    return torch.cuda.Stream()
+
+
+def _swap(into: torch.Tensor, sent: torch.Tensor, fetched: torch.Tensor, received: torch.Tensor) -> None:
+    """Do the copies of `copy_both_ways` one after the other, on a CPU."""
+    into.copy_(sent)
+    received.copy_(fetched)
 
 
 def _rate(bytes_moved: int, seconds: float) -> Quantity:

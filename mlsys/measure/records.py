@@ -66,7 +66,8 @@ class Row:
 class Record:
     """All measurements of one run on one device.
 
-    `flags` are the settings of torch that decide how its libraries multiply, such as whether float32 may run as tf32.
+    `flags` are the settings of torch that decide how its libraries multiply, such as whether float32 may run as tf32;
+    `host` is the machine's CPU, with the threads that torch used on it.
     """
 
     device: str
@@ -76,6 +77,7 @@ class Record:
     measured_on: str
     rows: tuple[Row, ...]
     flags: Mapping[str, str] = field(default_factory=dict)
+    host: str = ""
 
     @property
     def label(self) -> str:
@@ -83,16 +85,28 @@ class Record:
         versions = ", ".join(f"{name} {number}" for name, number in self.versions.items())
         return f"{self.device}, {versions}, driver {self.driver}, measured {self.measured_on}"
 
-    def named(self, name: str) -> tuple[Row, ...]:
-        """The rows of one measurement, in the order in which they ran.
+    def named(self, name: str, variant: str | None = None) -> tuple[Row, ...]:
+        """Select the rows of one measurement, or of one of its variants, in the order in which they ran.
 
         Raises:
-            UnknownName: if the record has none; it lists what there is.
+            UnknownName: if the record has none; it lists what there is, and says how to measure what is missing.
         """
         found = tuple(row for row in self.rows if row.name == name)
         if not found:
-            raise UnknownName.of(f"measurement in the record of {self.device}", name, {row.name for row in self.rows})
-        return found
+            what = f"measurement in the record of {self.device} ({self.measured_on})"
+            raise self._missing(what, name, {row.name for row in self.rows})
+        if variant is None:
+            return found
+        chosen = tuple(row for row in found if row.variant == variant)
+        if not chosen:
+            what = f"variant of {name!r} in the record of {self.device} ({self.measured_on})"
+            raise self._missing(what, variant, {row.variant for row in found})
+        return chosen
+
+    def _missing(self, what: str, name: str, known: set[str]) -> UnknownName:
+        """Make the error for rows that this record lacks, with the command that measures them."""
+        error = UnknownName.of(what, name, known)
+        return UnknownName(f"{error}. If the record is older than that measurement, run `mlsys bench` on the device")
 
 
 def slug(device_name: str) -> str:

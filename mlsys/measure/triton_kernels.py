@@ -1,4 +1,4 @@
-"""The kernels that no library offers: chains of multiply-adds, reads with a stride, and nothing at all."""
+"""The kernels that no library offers: chains of arithmetic, the stream triad, reads with a stride, an empty kernel."""
 
 # A kernel's parameters are pointers and constants of Triton's compiler, for which Python has no types.
 # mypy: disable-error-code="no-untyped-def, untyped-decorator"
@@ -12,6 +12,9 @@ FMA_CHAINS = 1024
 
 STRIDE_BLOCK = 2048
 
+TRIAD_BLOCK = 1024
+"""Elements per program of 8 warps: four for each thread, which it loads and stores at once."""
+
 
 @triton.jit
 def fma_kernel(out_ptr, scale, shift, STEPS: tl.constexpr, CHAINS: tl.constexpr):
@@ -24,9 +27,41 @@ def fma_kernel(out_ptr, scale, shift, STEPS: tl.constexpr, CHAINS: tl.constexpr)
     tl.store(out_ptr + chains, x)
 
 
+@triton.jit(do_not_specialize=["steps"])  # the few steps of a check run the machine code that is timed
+def mma_kernel(
+    sums_ptr,
+    a_ptr,
+    b_ptr,
+    steps,
+    TILE_M: tl.constexpr,
+    TILE_N: tl.constexpr,
+    TILE_K: tl.constexpr,
+    PRECISION: tl.constexpr,
+):
+    """Advance each tile C -> C + A B by `steps` steps, on the chip; then store the sum of each of its rows.
+
+    A is loaded once per program, B once for all. C changes with each step, so no step is the same work as another.
+    """
+    rows = tl.program_id(0) * TILE_M + tl.arange(0, TILE_M)
+    columns, depth = tl.arange(0, TILE_N), tl.arange(0, TILE_K)
+    a = tl.load(a_ptr + rows[:, None] * TILE_K + depth[None, :])
+    b = tl.load(b_ptr + depth[:, None] + columns[None, :] * TILE_K)
+    c = tl.zeros((TILE_M, TILE_N), tl.float32)
+    for _ in range(steps):
+        c = tl.dot(a, b, c, input_precision=PRECISION)
+    tl.store(sums_ptr + rows, tl.sum(c, 1))
+
+
+@triton.jit
+def triad_kernel(a_ptr, b_ptr, c_ptr, scale, BLOCK: tl.constexpr):
+    """Each program computes BLOCK elements of a = b + scale c."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(a_ptr + i, tl.load(b_ptr + i) + scale * tl.load(c_ptr + i))
+
+
 @triton.jit
 def strided_sum_kernel(x_ptr, sums_ptr, STRIDE: tl.constexpr, BLOCK: tl.constexpr):
-    """Each program sums BLOCK elements that lie STRIDE apart."""
+    """Each program sums BLOCK elements, each STRIDE elements after the one before."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + i.to(tl.int64) * STRIDE)
     tl.store(sums_ptr + tl.program_id(0), tl.sum(x, 0))
@@ -45,6 +80,25 @@ def fma(out: torch.Tensor, steps: int) -> None:
     `steps` is a multiple of 16 and the size of `out` one of `FMA_CHAINS`.
     """
     fma_kernel[(out.numel() // FMA_CHAINS,)](out, 0.9999, 0.5, STEPS=steps, CHAINS=FMA_CHAINS)
+
+
+def mma(sums: torch.Tensor, a: torch.Tensor, b: torch.Tensor, steps: int, tile_m: int, *, tf32: bool = False) -> None:
+    """Multiply each tile of `a` by `b`, `steps` times, and add up: `sums` = steps x the row sums of `a @ b.T`.
+
+    That is 2 m n k `steps` FLOP for `a` (m, k) and `b` (n, k), both contiguous. n and k are powers of two of 16 or
+    more, and `tile_m`, the rows of a program, is one that divides m. Float32 tensors are multiplied as tf32 or not.
+    """
+    (m, k), n = a.shape, b.shape[0]
+    precision = "tf32" if tf32 else "ieee"
+    warps = 8 if tile_m >= 128 else 4
+    mma_kernel[(m // tile_m,)](
+        sums, a, b, steps, TILE_M=tile_m, TILE_N=n, TILE_K=k, PRECISION=precision, num_warps=warps
+    )
+
+
+def triad(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, scale: float) -> None:
+    """Compute a = b + `scale` c for vectors whose size is a multiple of `TRIAD_BLOCK`."""
+    triad_kernel[(a.numel() // TRIAD_BLOCK,)](a, b, c, scale, BLOCK=TRIAD_BLOCK, num_warps=8)
 
 
 def strided_sum(x: torch.Tensor, sums: torch.Tensor, stride: int) -> None:

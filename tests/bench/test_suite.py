@@ -29,10 +29,12 @@ def test_every_measurement_of_the_book_runs(suite):
     assert suite["left_out"] == []
     counted = Counter(row["name"] for row in suite["rows"])
     assert counted == {
+        "independent roofs": 2,
         "copy bandwidth": 4,
         "working set": 2,
         "stride": 2,
-        "host link": 4,
+        "host link": 5,
+        "host add": 1,
         "vector add": 1,
         "matmul by dtype": 2,
         "dense layer by batch": 2,
@@ -49,6 +51,9 @@ def test_rates_are_of_the_bytes_and_flops_that_a_call_must_do(suite):
         return row["achieved"] * row["median_s"]
 
     kib = 2**10 / 1e9
+    assert work("independent roofs", "stream triad") == pytest.approx(3 * 2048 * 4 / 1e9)
+    assert work("host link", "pinned both ways") == pytest.approx(4 * kib)
+    assert work("host add", "torch") == pytest.approx(3 * 4 * kib)
     assert work("copy bandwidth", "read") == pytest.approx(64 * kib)
     assert work("copy bandwidth", "add") == pytest.approx(3 * 64 * kib)
     assert work("stride", "stride 4") == pytest.approx(4096 * 4 / 1e9)
@@ -157,17 +162,72 @@ def test_measuring_kernels_compile_to_what_they_measure(capability):
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=without_interpreter())
     found = json.loads(done.stdout)
     assert all(kernel["spilled_bytes"] == 0 for kernel in found.values())
+    if capability >= 80:  # before, Triton reaches no tensor cores
+        shape = "wgmma.m64n256k16" if capability == 90 else "mma.m16n8k16"
+        assert found["mma_kernel"]["products"] == [shape]
+        assert found["mma_kernel"]["loop_loads"] == []
+    if capability == 90:  # a step's products are queued before those of the step before it are done
+        assert found["mma_kernel"]["waits_for_all_but"] == [1, 0]
+    assert set(found["triad_kernel"]["global_loads"]) == {"ld.global.v4.b32"}
     # 16 unrolled steps of the 8 chains that each of 128 threads has: nothing was folded away, nothing is loaded.
     assert found["fma_kernel"]["fma"] == 16 * triton_kernels.FMA_CHAINS // 128
     assert found["fma_kernel"]["global_loads"] == []
     assert set(found["strided_sum_kernel"]["global_loads"]) == {"ld.global.v4.b32"}
 
 
+def interpreted(program):
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"TRITON_INTERPRET": "1"},
+    )
+    return done.stdout
+
+
 def test_fma_chains_follow_their_closed_form():
-    program = (
+    interpreted(
         "import torch; from mlsys.measure import triton_kernels as k; "
         "out = torch.empty(2 * k.FMA_CHAINS); k.fma(out, 48); "
         "n = torch.arange(out.numel(), dtype=torch.float64); s = 0.9999 ** 48; "
         "torch.testing.assert_close(out.double(), s * n + 0.5 * (1 - s) / (1 - 0.9999), rtol=1e-5, atol=1e-3)"
     )
-    subprocess.run([sys.executable, "-c", program], check=True, env=os.environ | {"TRITON_INTERPRET": "1"})
+
+
+@pytest.mark.parametrize("precision", ["fp16", "tf32"])
+def test_an_mma_chain_adds_up_as_many_products_as_it_counts(precision):
+    found = json.loads(
+        interpreted(
+            "import json; from mlsys.measure import roofs; from mlsys.measure.device import cpu_device; "
+            f"roof = roofs.roof('mma chain {precision}', cpu_device(), roofs.RoofSizes(programs=2, mma_steps=5)); "
+            "made = {n: c for n, c in zip(('sums', 'a', 'b'), roof.call.args)}; roof.call(); "
+            "one = made['a'].double() @ made['b'].double().sum(0); "
+            "print(json.dumps([list(roof.shape), roof.work, float((made['sums'] / one).median())]))"
+        )
+    )
+    shape, work, steps_done = found
+    depth = 64 if precision == "fp16" else 32
+    assert shape == [2 * 128, 128, 5 * depth]
+    assert work == pytest.approx(2 * shape[0] * shape[1] * shape[2] / 1e12)
+    assert steps_done == pytest.approx(5, rel=1e-3)
+
+
+def test_a_roof_whose_kernel_computes_something_else_is_refused():
+    message = interpreted(
+        "from mlsys.measure import roofs, triton_kernels; from mlsys.measure.device import cpu_device\n"
+        "triton_kernels.triad = lambda a, b, c, scale: a.copy_(b)\n"
+        "try: roofs.roof('stream triad', cpu_device(), roofs.RoofSizes(triad_elements=1024))\n"
+        "except ArithmeticError as error: print(error)"
+    )
+    assert "the stream triad is wrong by" in message
+
+
+def test_a_device_has_the_roofs_that_triton_reaches():
+    from mlsys.measure.roofs import roofs_of
+
+    by_capability = {one: roofs_of(Device("gpu", "a GPU", one)) for one in ((7, 5), (8, 0), (9, 0))}
+    assert by_capability[7, 5] == ("stream triad", "fma chain fp32")
+    assert "mma chain bf16" in by_capability[8, 0]
+    assert "mma chain fp8" not in by_capability[8, 0]
+    assert "mma chain fp8" in by_capability[9, 0]

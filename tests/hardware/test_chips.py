@@ -113,7 +113,7 @@ def test_peak_from_clock_matches_products_done_by_hand():
         ("a100-40gb-sxm", "fp16", 201),
         ("h100-sxm", "fp16", 295),
         ("h200", "fp16", 206),
-        ("b200", "fp16", 281),
+        ("b200", "fp16", 292),
         ("t4", "fp16", 203),
         ("tpu-v4", "bf16", 229),
         ("gaudi-2", "bf16", 176),
@@ -190,7 +190,7 @@ def test_a_chip_with_other_memory_has_its_own_year():
 
 
 def test_generations_come_in_the_order_of_their_names():
-    nvidia = ("k20x", "k80", "p100-sxm2", "v100-sxm2", "a100-80gb-sxm", "h100-sxm", "b200")
+    nvidia = ("k20x", "k40", "k80", "p100-sxm2", "v100-sxm2", "a100-80gb-sxm", "h100-sxm", "b200")
     for generations in (nvidia, ("tpu-v2", "tpu-v4", "tpu-v6e")):
         years = [Hardware.get(chip).year for chip in generations]
         assert years == sorted(set(years))

@@ -23,12 +23,34 @@ def test_farther_levels_are_slower(system):
 
 
 @pytest.mark.parametrize(
-    ("name", "cycles"), [("shared", (25, 45)), ("l1", (25, 45)), ("l2", (200, 280)), ("hbm", (450, 800))]
+    ("name", "cycles"), [("shared", (25, 45)), ("l1", (25, 45)), ("l2", (200, 300)), ("hbm", (450, 800))]
 )
 @pytest.mark.parametrize("chip", ["h100-sxm", "a100-80gb-sxm"])
 def test_latencies_lie_where_gpu_measurements_lie(chip, name, cycles):
     count = (level(chip, name).latency * Hardware.get(chip).field("boost_clock").value).m_as("")
     assert cycles[0] <= count <= cycles[1]
+
+
+@pytest.mark.parametrize(("chip", "low", "high"), [("h100-sxm", 484, 702), ("a100-80gb-sxm", 550, 570)])
+def test_a_latency_range_holds_every_measurement(chip, low, high):
+    hbm, clock = level(chip, "hbm"), Hardware.get(chip).field("boost_clock").value
+    assert [round((end * clock).m_as("")) for end in hbm.latency_range] == [low, high]
+    assert hbm.latency in hbm.latency_range
+    assert "elsewhere" in hbm.field("latency").condition
+
+
+def test_latencies_of_two_chips_are_compared_as_one_program_measured_them():
+    documents = {
+        level(chip, name).field("latency").source.title
+        for chip in ("h100-sxm", "a100-80gb-sxm")
+        for name in ("l1", "l2", "hbm")
+    }
+    assert len(documents) == 1
+
+
+def test_a_level_with_one_measurement_has_a_range_of_no_width():
+    low, high = level("cpu", "dram").latency_range
+    assert low == high == level("cpu", "dram").latency
 
 
 def test_latency_of_hbm_is_not_below_that_of_a_servers_dram():

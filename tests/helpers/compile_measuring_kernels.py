@@ -15,26 +15,52 @@ from mlsys.grading.kernels.compiler_report import assemble
 from mlsys.measure import triton_kernels
 
 FLOAT = {"out_ptr": "*fp32", "x_ptr": "*fp32", "sums_ptr": "*fp32", "scale": "fp32", "shift": "fp32"}
+HALF = FLOAT | {"a_ptr": "*fp16", "b_ptr": "*fp16", "steps": "i32"}
+TYPES = {"mma_kernel": HALF, "triad_kernel": FLOAT | dict.fromkeys(("a_ptr", "b_ptr", "c_ptr"), "*fp32")}
 JOBS = {
     "fma_kernel": {"STEPS": 2048, "CHAINS": triton_kernels.FMA_CHAINS},
+    "triad_kernel": {"BLOCK": triton_kernels.TRIAD_BLOCK},
     "strided_sum_kernel": {"STRIDE": 1, "BLOCK": triton_kernels.STRIDE_BLOCK},
     "empty_kernel": {},
 }
+MMA = {"TILE_M": 128, "TILE_K": 64, "PRECISION": "ieee"}
 
 
 def compiled(name, constants, capability):
     kernel = getattr(triton_kernels, name)
-    signature = {arg: FLOAT.get(arg, "constexpr") for arg in kernel.arg_names}
+    types = TYPES.get(name, FLOAT)
+    signature = {arg: types.get(arg, "constexpr") for arg in kernel.arg_names}
     divisible = {(i,): [["tt.divisibility", 16]] for i, arg in enumerate(kernel.arg_names) if arg.endswith("_ptr")}
     source = ASTSource(kernel, signature, constants, divisible)
-    ptx = triton.compile(source, target=GPUTarget("cuda", capability, 32)).asm["ptx"]
+    options = {"num_warps": 8} if name in TYPES else {}
+    ptx = triton.compile(source, target=GPUTarget("cuda", capability, 32), options=options).asm["ptx"]
     _, spilled_bytes = assemble(ptx)
+    loop = loop_of(ptx)
     return {
         "fma": len(re.findall(r"\bfma\.rn\.f32\b", ptx)),
         "global_loads": re.findall(r"ld\.global\S*", ptx),
+        "products": sorted(
+            {f"{kind}.{shape}" for kind, shape in re.findall(r"\b(w?g?mma)\.\S*?\.(m\d+n\d+k\d+)", loop)}
+        ),
+        "loop_loads": re.findall(r"ld\.global\S*", loop),
+        "waits_for_all_but": [int(left) for left in re.findall(r"wgmma\.wait_group\S* (\d+)", ptx)],
         "spilled_bytes": spilled_bytes,
     }
 
 
+def loop_of(ptx):
+    """Cut out what runs again and again: from the first label that a later branch goes back to, to that branch."""
+    for label in re.findall(r"^(\$\w+):", ptx, re.MULTILINE):
+        start = ptx.index(f"{label}:")
+        again = max((m.start() for m in re.finditer(rf"bra\s+{re.escape(label)};", ptx)), default=-1)
+        if again > start:
+            return ptx[start:again]
+    return ""
+
+
 if __name__ == "__main__":
-    json.dump({name: compiled(name, constants, int(sys.argv[1])) for name, constants in JOBS.items()}, sys.stdout)
+    capability = int(sys.argv[1])
+    jobs = dict(JOBS)
+    if capability >= 80:
+        jobs["mma_kernel"] = MMA | {"TILE_N": 256 if capability >= 90 else 128}
+    json.dump({name: compiled(name, constants, capability) for name, constants in jobs.items()}, sys.stdout)

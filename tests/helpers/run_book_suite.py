@@ -11,10 +11,11 @@ from pathlib import Path
 import torch
 
 from mlsys.bench.run import measure
-from mlsys.bench.suite import MEASUREMENTS, Setting, Sizes
+from mlsys.bench.suite import MEASUREMENTS, Setting, Sizes, memory
 from mlsys.measure import timing
 from mlsys.measure.ceilings import Ceilings
 from mlsys.measure.device import Device
+from mlsys.measure.roofs import RoofSizes
 from mlsys.units import ureg
 
 SMALL = Sizes(
@@ -35,13 +36,17 @@ SMALL = Sizes(
     bag_size=4,
     row_elements=(8,),
     launch_elements=(1, 16),
+    host_add_elements=(1024,),
+    host_array_bytes=2**16,
+    roofs=RoofSizes(triad_elements=2048, programs=1, mma_steps=4, fma_steps=16),
 )
 FAST, QUICK = ureg("1e6 TFLOP/s"), ureg("1e6 GB/s")
 CEILINGS = Ceilings(
     Device("cpu", "a CPU"),
     QUICK,
     {"fp32": FAST, "fp16": FAST},
-    dict.fromkeys(("read", "add", "fill", "cached copy"), QUICK),
+    dict.fromkeys(("read", "add", "fill", "triad", "cached copy"), QUICK),
+    {"fp32": FAST},
     host_link=dict.fromkeys(("pinned to device", "pinned to host"), QUICK),
 )
 
@@ -50,6 +55,8 @@ def main(result):
     torch.set_num_threads(1)
     torch.compile = lambda function, dynamic: function  # its compiler takes seconds per kernel
     timing.WARMUP_S = 0.001
+    memory.cpu_cache_bytes = lambda: 2**14
+    memory.bandwidths = lambda budget_s, array_bytes: {"read": QUICK}  # numpy on small arrays is slower than torch
     setting = Setting(CEILINGS, "cpu", SMALL, budget_s=0.001)
     found = measure({name: lambda _, rows=rows: rows(setting) for name, rows in MEASUREMENTS.items()}, CEILINGS)
     rows = [dataclasses.asdict(row) for row in found.rows]

@@ -35,3 +35,24 @@ def test_an_unmeasured_mix_lists_the_measured_ones():
     assert ceilings.bandwidth("read").m_as("GB/s") == 30
     with pytest.raises(LookupError, match="did you mean 'read'.*Known: copy, read"):
         ceilings.bandwidth("reads")
+
+
+def test_a_roof_is_of_other_work_than_what_is_held_against_it_where_there_is_such_work():
+    slow, fast = ureg("100 TFLOP/s"), ureg("120 TFLOP/s")
+    known = Ceilings(
+        Device("gpu", "a GPU"),
+        ureg("900 GB/s"),
+        {"fp16": fast, "fp64": slow, "fp32": slow},
+        {"add": ureg("930 GB/s"), "triad": ureg("920 GB/s")},
+        {"fp32": fast},
+        mma={"fp16": slow},
+    )
+    assert known.memory_roof == known.bandwidth("triad")
+    assert [known.product_roof(one) for one in ("fp16", "fp32", "fp64")] == [slow, fast, slow]
+    with pytest.raises(LookupError, match="'fp8'.*Known: fp16, fp32, fp64"):
+        known.product_roof("fp8")
+
+
+def test_without_a_kernel_of_its_own_the_memory_roof_is_the_librarys_addition():
+    ceilings = Ceilings(Device("gpu", "a T4"), ureg("250 GB/s"), {}, {"add": ureg("260 GB/s")})
+    assert ceilings.memory_roof.m_as("GB/s") == 260

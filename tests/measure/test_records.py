@@ -55,6 +55,16 @@ def test_an_unknown_measurement_lists_the_known_ones():
         RECORD.named("softmax")
 
 
+def test_a_record_older_than_a_measurement_says_how_to_measure_it():
+    with pytest.raises(LookupError, match=r"T4 \(2026-11-20\) 'host add'.*run `mlsys bench` on the device"):
+        RECORD.named("host add")
+    with pytest.raises(
+        LookupError, match="unknown variant of 'tiling ladder' .*'64x64x32'.*Known: 32x32x32.*mlsys bench"
+    ):
+        RECORD.named("tiling ladder", "64x64x32")
+    assert RECORD.named("tiling ladder", "32x32x32") == (ROW,)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

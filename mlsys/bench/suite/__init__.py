@@ -2,10 +2,12 @@
 
 | name | variants | shape |
 |---|---|---|
+| independent roofs | stream triad, mma chain (by format), fma chain fp32 | elements; m, n, k; chains, steps |
 | copy bandwidth | read, copy, add, fill | bytes moved |
 | working set | copy | bytes of source and target |
 | stride | stride 1 to 32 | elements read, stride |
-| host link | pinned and pageable, to device and to host | bytes moved |
+| host link | pinned and pageable, to device and to host; pinned both ways | bytes moved, in all |
+| host add | torch, on the CPU | elements |
 | vector add | torch | elements |
 | matmul by dtype | vendor library | m, n, k |
 | 2:4 sparse matmul | the library that torch chose | m, n, k |
@@ -17,17 +19,19 @@
 
 from collections.abc import Callable, Iterator, Mapping
 
-from mlsys.bench.suite import launch, matrix, memory, rowwise
+from mlsys.bench.suite import launch, matrix, memory, roofs, rowwise
 from mlsys.bench.suite.setting import Setting, Sizes
 from mlsys.measure.records import Row
 
 __all__ = ["MEASUREMENTS", "Setting", "Sizes"]
 
 MEASUREMENTS: Mapping[str, Callable[[Setting], Iterator[Row]]] = {
+    "independent roofs": roofs.independent_roofs,
     "copy bandwidth": memory.copy_bandwidth,
     "working set": memory.working_set,
     "stride": memory.stride,
     "host link": memory.host_link,
+    "host add": memory.host_add,
     "vector add": memory.vector_add,
     "matmul by dtype": matrix.matmul_by_dtype,
     "2:4 sparse matmul": matrix.sparse_matmul,

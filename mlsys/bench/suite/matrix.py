@@ -15,9 +15,9 @@ LIBRARY = "vendor library"
 
 
 def matmul_by_dtype(setting: Setting) -> Iterator[Row]:
-    """Square products through the vendor's library in every format that the device multiplies."""
+    """Square products through the vendor's library in every format, held against products that stay on the chip."""
     for precision in precisions_of(setting.ceilings.device):
-        ceiling = setting.ceilings.matmul[precision].m_as("TFLOP/s")
+        ceiling = setting.ceilings.product_roof(precision).m_as("TFLOP/s")
         for side in setting.sizes.matmul:
             call = product(precision, side, side, side, setting.device)
             how = {"call": call, "work": 2 * side**3 / 1e12, "ceiling": ceiling, "rate_unit": "TFLOP/s"}
@@ -33,7 +33,7 @@ def sparse_matmul(setting: Setting) -> Iterator[Row]:
     if (setting.ceilings.device.capability or (0, 0)) < (8, 0):
         return
     dtype = setting.half
-    ceiling = setting.ceilings.matmul[dtype].m_as("TFLOP/s")
+    ceiling = setting.ceilings.product_roof(dtype).m_as("TFLOP/s")
     for side in setting.sizes.sparse_matmul:
         x, dense = (setting.randn(side, side, dtype=PRECISIONS[dtype]) for _ in range(2))
         dense = prune_2_of_4(dense)
@@ -60,14 +60,14 @@ def prune_2_of_4(weight: torch.Tensor) -> torch.Tensor:
 def dense_layer_by_batch(setting: Setting) -> Iterator[Row]:
     """A dense layer in fp16 whose weights come from memory each time, from batch 1 on.
 
-    The ceiling is the measured roofline's: the lower of the matrix rate and read bandwidth times intensity.
+    The ceiling is the measured roofline's: the lower of the products' roof and read bandwidth times intensity.
     """
     side = setting.sizes.dense_side
     sets = max(2, 4 * setting.ceilings.device.cache_bytes // (2 * side * side))
     weights = [(setting.randn(side, side, dtype=torch.float16),) for _ in range(sets)]
     for batch in setting.sizes.batches:
         layer = ops.linear(batch=batch, d_in=side, d_out=side, dtype="fp16")
-        roofs = (setting.ceilings.matmul["fp16"], setting.ceilings.bandwidth("read") * layer.intensity)
+        roofs = (setting.ceilings.product_roof("fp16"), setting.ceilings.bandwidth("read") * layer.intensity)
         x = setting.randn(batch, side, dtype=torch.float16)
         how = {
             "call": rotate(lambda weight, x=x: torch.nn.functional.linear(x, weight), weights),

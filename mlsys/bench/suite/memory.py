@@ -1,4 +1,4 @@
-"""Memory: mixes of reads and writes, caches, strides, the link to the host, and the sum of two vectors."""
+"""Memory: mixes of reads and writes, caches, strides, the link to the host, and sums of two vectors on both."""
 
 import math
 from collections.abc import Iterator
@@ -9,6 +9,8 @@ import torch
 
 from mlsys.bench.suite.setting import Setting, compiled
 from mlsys.grading.checks.assertions import assert_close
+from mlsys.measure.clock import cpu_cache_bytes
+from mlsys.measure.cpu_ceilings import bandwidths
 from mlsys.measure.gpu_ceilings import MIXES, host_copies, scaled_copy
 from mlsys.measure.records import Row
 from mlsys.measure.timing import rotate
@@ -19,11 +21,11 @@ LONG_ELEMENTS = 2**26
 
 
 def copy_bandwidth(setting: Setting) -> Iterator[Row]:
-    """Four mixes of reads and writes over arrays far larger than the L2."""
+    """Four mixes of reads and writes over arrays far larger than the L2, all held against the triad's bandwidth."""
     a, b, c = (setting.randn(setting.sizes.copy_bytes // FP32_BYTES) for _ in range(3))
     for mix, (arrays, call) in MIXES.items():
         moved = arrays * a.nbytes
-        how = {"call": partial(call, a, b, c), "moved": moved, "mix": mix}
+        how = {"call": partial(call, a, b, c), "moved": moved, "mix": setting.ceilings.roof_mix}
         yield setting.bandwidth_row("copy bandwidth", mix, (moved,), "fp32", **how)
 
 
@@ -39,7 +41,7 @@ def working_set(setting: Setting) -> Iterator[Row]:
 
 
 def stride(setting: Setting) -> Iterator[Row]:
-    """Reads of the same number of elements, ever farther apart; the rate counts only the bytes that were asked for."""
+    """Reads of equally many elements, with growing distances; the rate counts only the bytes that were asked for."""
     if find_spec("triton") is None:
         return
     from mlsys.measure.triton_kernels import STRIDE_BLOCK, strided_sum
@@ -57,20 +59,49 @@ def stride(setting: Setting) -> Iterator[Row]:
 
 
 def host_link(setting: Setting) -> Iterator[Row]:
-    """Transfers of growing size between host and device, both ways, held against large ones of pinned memory."""
+    """Transfers of growing size between host and device, held against large ones of pinned memory.
+
+    Both ways at once are held against the sum of the two ways: so much would cross a link of two full lanes.
+    """
+    ways = {way: setting.ceilings.host_link[f"pinned {way}"].m_as("GB/s") for way in ("to device", "to host")}
     for size in setting.sizes.link_bytes:
         for variant, copy in host_copies(size, setting.device).items():
             way = variant.removeprefix("pinned ").removeprefix("pageable ")
-            ceiling = setting.ceilings.host_link[f"pinned {way}"].m_as("GB/s")
+            ceiling = ways.get(way, sum(ways.values()))
             how = {"call": copy, "work": size / 1e9, "ceiling": ceiling, "rate_unit": "GB/s"}
             yield setting.row("host link", variant, (size,), "int8", **how)
+
+
+def host_add(setting: Setting) -> Iterator[Row]:
+    """Sums of two vectors on the host's CPU, all cores; short ones change from call to call, so that none is cached.
+
+    The rate counts three arrays, as on the GPU. A CPU that reads a line before it overwrites it moves a fourth. The
+    ceiling is the best of numpy's mixes of reads and writes, each with a slice for every core.
+    """
+    ceiling = max(rate.m_as("GB/s") for rate in bandwidths(setting.budget_s, setting.sizes.host_array_bytes).values())
+    for elements in setting.sizes.host_add_elements:
+        moved = 3 * FP32_BYTES * elements
+        sets = sets_beyond(moved, cpu_cache_bytes())
+        vectors = [tuple(torch.full((elements,), 0.5) for _ in range(3)) for _ in range(sets)]
+        call = rotate(lambda a, b, out: torch.add(a, b, out=out), vectors)
+        how = {"call": call, "work": moved / 1e9, "ceiling": ceiling, "rate_unit": "GB/s", "on_gpu": False}
+        yield setting.row("host add", "torch", (elements,), "fp32", **how)
+
+
+def sets_beyond(moved: int, cache_bytes: int) -> int:
+    """Count the sets of `moved` bytes that together are four times a cache, at least one.
+
+    >>> sets_beyond(moved=12, cache_bytes=30)
+    10
+    """
+    return max(1, math.ceil(4 * cache_bytes / moved))
 
 
 def vector_add(setting: Setting) -> Iterator[Row]:
     """Sums of two vectors that come from memory: short ones change from call to call, together larger than the L2."""
     for elements in setting.sizes.add_elements:
         moved = 3 * FP32_BYTES * elements
-        sets = max(1, math.ceil(4 * setting.ceilings.device.cache_bytes / moved))
+        sets = sets_beyond(moved, setting.ceilings.device.cache_bytes)
         vectors = [tuple(setting.randn(elements) for _ in range(3)) for _ in range(sets)]
         a, b, out = vectors[0]
         long = elements >= LONG_ELEMENTS
@@ -79,6 +110,6 @@ def vector_add(setting: Setting) -> Iterator[Row]:
             "call": rotate(lambda a, b, out: torch.add(a, b, out=out), vectors),
             "peers": setting.peers(partial(torch.add, a, b, out=out), others),
             "moved": moved,
-            "mix": "add",
+            "mix": setting.ceilings.roof_mix,
         }
         yield setting.bandwidth_row("vector add", "torch", (elements,), "fp32", graph=not long, **how)

@@ -1,7 +1,7 @@
 """Where the suite runs and how large its tensors are."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -13,6 +13,7 @@ from mlsys.bench.row import row
 from mlsys.grading.checks.assertions import assert_close
 from mlsys.measure.ceilings import Ceilings
 from mlsys.measure.records import Row
+from mlsys.measure.roofs import RoofSizes
 
 Work = Callable[[], Any]
 
@@ -43,6 +44,9 @@ class Sizes:
     bag_size: int = 32
     row_elements: tuple[int, ...] = (16, 64, 256)
     launch_elements: tuple[int, ...] = tuple(4**power for power in range(0, 13, 2))
+    host_add_elements: tuple[int, ...] = (2**20, 2**24, 2**28)
+    host_array_bytes: int = 2**28
+    roofs: RoofSizes = field(default_factory=RoofSizes)
 
 
 @dataclass(frozen=True)
