@@ -215,7 +215,7 @@ def tile_times(rows: Sequence[Row], acc: Accelerator, rates: Mapping[str, Quanti
         if round(side) != side:  # the others are on the axis
             label = " × ".join(str(part) for part in tile_of(row.variant))
             ax.annotate(
-                label, (side, time_ms), xytext=(-3, 9), textcoords="offset points", ha="center", fontsize=9,
+                label, (side, time_ms), xytext=(-26, 13), textcoords="offset points", ha="center", fontsize=9,
                 color=colors["RedLine"],
             )  # fmt: skip
     floor = arithmetic_ms(rows[0], acc)
@@ -240,13 +240,13 @@ def rungs(rows: Sequence[Row]) -> None:
     _, ax, colors, _ = viz.setup_plot(figsize=(WIDTH, 0.8 + 0.36 * len(rows)))
     shares = [100 * row.peers["cuBLAS"] for row in rows]
     least = min(shares) / 2
-    for place, (row, share) in enumerate(zip(rows, shares, strict=True)):
+    for place, share in enumerate(shares):
         ax.barh(place, share - least, left=least, height=0.66, color=colors["BlueL"], edgecolor=colors["BlueLine"])
-        shown = f"{share:.2g}%" if share < 10 else f"{share:.0f}%"
-        ax.text(max(shares) * 1.25, place, f"{shown}  {row.achieved:.3g} TFLOP/s", va="center", fontsize=9.5)
+        shown = f"{share:.2f}%" if share < 1 else f"{share:.1f}%" if share < 10 else f"{share:.0f}%"
+        ax.text(max(shares) * 1.25, place, shown, va="center", fontsize=10)
     ax.axvline(100, color=colors["OrangeLine"], linestyle="--", linewidth=1.5)
     ax.set_xscale("log")
-    ax.set(xlim=(least, 100 * 25), ylim=(len(rows) - 0.4, -0.6), xlabel="share of cuBLAS's speed, %")
+    ax.set(xlim=(least, 100 * 6), ylim=(len(rows) - 0.4, -0.6), xlabel="share of cuBLAS's speed, %")
     ax.set_yticks(range(len(rows)), [f"{place + 1}  {row.variant}" for place, row in enumerate(rows)])
     ax.tick_params(axis="y", length=0)
     ax.set_xticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
@@ -258,10 +258,11 @@ PROFILES = Path(__file__).parents[2] / "labs/tiling/ladder/profiles"
 """What `scripts/profile_ladder.py` has written."""
 
 UTILISATIONS = {
-    "tensor cores": "tensor pipe active",
-    "shared memory": "shared memory reads",
+    "issue\nslots": "issue slots used",
+    "tensor\ncores": "tensor pipe active",
+    "L1 and\nshared": "L1 throughput",
     "L2": "L2 throughput",
-    "device memory": "device memory throughput",
+    "device\nmemory": "device memory throughput",
 }
 """The busy shares that a profile's figure shows, and the quantities of the exports that they are."""
 
@@ -285,7 +286,7 @@ def busy(found: Mapping[str, Mapping[str, float]]) -> None:
         1, len(UTILISATIONS), sharey=True, figsize=(WIDTH, 0.9 + 0.34 * len(found)), layout="constrained"
     )
     colors = viz.COLORS
-    tones = ("GreenLine", "OrangeLine", "BlueLine", "VioletLine")
+    tones = ("BrownLine", "GreenLine", "OrangeLine", "BlueLine", "VioletLine")
     for ax, (unit, quantity), tone in zip(panels, UTILISATIONS.items(), tones, strict=True):
         for place, rung in enumerate(found.values()):
             share = rung.get(quantity)
@@ -293,12 +294,12 @@ def busy(found: Mapping[str, Mapping[str, float]]) -> None:
                 ax.text(3, place, "?", va="center", fontsize=9)
                 continue
             ax.barh(place, share, height=0.66, color=colors[tone.replace("Line", "L")], edgecolor=colors[tone])
-            ax.text(share + 4, place, f"{share:.0f}", va="center", fontsize=9)
+            ax.text(share + 5, place, f"{share:.0f}", va="center", fontsize=9)
         ax.set_title(unit, fontsize=9, color=colors[tone])
-        ax.set(xlim=(0, 135), ylim=(len(found) - 0.4, -0.6))
+        ax.set(xlim=(0, 155), ylim=(len(found) - 0.4, -0.6))
         ax.set_xticks([0, 100], ["0", "100"])
         ax.tick_params(axis="y", length=0)
         ax.grid(visible=False, axis="y")
-    names = [rung[3:].replace("_", " ") if rung[0].isdigit() else rung for rung in found]
+    names = [f"{int(rung[:2])}  {rung[3:].replace('_', ' ')}" if rung[0].isdigit() else "cuBLAS" for rung in found]
     panels[0].set_yticks(range(len(found)), names)
     fig.supxlabel("busy, % of what the unit can sustain", fontsize=10)
