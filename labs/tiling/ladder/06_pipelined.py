@@ -1,6 +1,6 @@
 """Rung 6, pipelined: the next tiles are on their way while these are multiplied.
 
-The profile of rung 5 shows no unit that is busy: the tensor cores 38%, the L2 36%. Warps wait for their loads,
+The profile of rung 5 shows neither the tensor cores (38%) nor the L2 (36%) busy. Warps wait for their loads,
 and at barriers for each other, because they load and multiply in turn. `num_stages=3` has Triton keep three
 pairs of tiles in shared memory: two arrive, by copies that bypass the registers, while one is in use. Just as
 many bytes move.
