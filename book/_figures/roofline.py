@@ -215,6 +215,9 @@ def measured(
     precision = layers[0].dtype
     ax.plot(xs, roof(Roofline.of(acc, precision), xs), "--", color=colors["primary"], linewidth=1, zorder=1)
     ax.plot(xs, roof(roofline, xs), color=colors["primary"], zorder=2)
+    beyond, vector = xs[xs >= roofline.ridge("vector").m], roofline.peaks_per_s["vector"] / 1e12
+    ax.plot(beyond, roof(roofline, beyond, "vector"), color=colors["primary"], linewidth=1, zorder=2)
+    ax.text(high / 1.1, vector / 1.1, f"vector units {vector:,.0f}", ha="right", va="top", fontsize=9)
     sheet_peak, x = acc.peak(precision).m_as("TFLOP/s"), 6
     ax.text(high / 1.1, sheet_peak * 1.08, f"data sheet {sheet_peak:,.0f}", ha="right", va="bottom", fontsize=9)
     ax.annotate(
@@ -280,7 +283,8 @@ def closing(shares: Sequence[tuple[str, float, float, float]]) -> None:
 
 def bounds_us(roofline: Roofline, op: Op) -> tuple[float, float]:
     """The longer and the sum of the two times of an operation, in microseconds: its lower and its upper bound."""
-    arithmetic = (op.flops / roofline.peak).m_as("us")
+    peak = roofline.peaks_per_s.get(op.engine, roofline.peaks_per_s[roofline.main])
+    arithmetic = 1e6 * op.flop_count / peak
     moving = (op.bytes / roofline.bandwidth).m_as("us")
     return max(arithmetic, moving), arithmetic + moving
 
