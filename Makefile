@@ -6,6 +6,8 @@
 
 PYTHON ?= python3
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_ROOT_USER_ACTION := ignore
 INSTALLED := .venv/.installed
 # A file of tests stays together: what it grades or builds once, its tests share.
 TOGETHER := pytest -n auto --maxprocesses 8 --dist loadfile
@@ -33,20 +35,24 @@ system:
 $(INSTALLED): requirements.txt pyproject.toml | system
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "$(PYTHON) is $$($(PYTHON) --version); the course needs Python 3.11 or later: make $(MAKECMDGOALS) PYTHON=python3.11"; exit 2; }
-	$(PYTHON) -m venv .venv
-	.venv/bin/python -m pip install --quiet -r requirements.txt
-	.venv/bin/python -m pip install --quiet --no-deps --editable .
+	@$(PYTHON) -m venv .venv
+	@echo "Packages  installing those of requirements.txt into .venv: about 3 minutes the first time"
+	@.venv/bin/python -m pip install --quiet -r requirements.txt
+	@.venv/bin/python -m pip install --quiet --no-deps --editable .
 	@touch $@
 
 labs: setup
-	mlsys release
+	@echo "Labs      releasing what students get"
+	@mlsys release
 
 # A page with an error would count as read: without what was read, the next build says it again.
 book: setup labs
-	jupyter-book build . --warningiserror --nitpick --keep-going --quiet || { rm -rf _build/.doctrees; exit 2; }
+	@echo "Book      building the site: about 2 minutes the first time, in which the chapters run"
+	@jupyter-book build . --warningiserror --nitpick --keep-going --quiet >/dev/null || { rm -rf _build/.doctrees; exit 2; }
 
 grade: setup labs
-	mlsys grade tiling --sample-class
+	@echo "Class     grading a sample class of the tiling lab"
+	@mlsys grade tiling --sample-class
 
 lint: setup
 	ruff check .

@@ -8,6 +8,10 @@ class UserError(Exception):
     """A mistake that the reader, student or instructor can mend; the command line prints it and exits with status 2."""
 
 
+class NeedsYes(UserError):
+    """A loss that the reader may want, and nothing is written without a yes; the exit status is 3."""
+
+
 class InvalidValue(UserError, ValueError):
     """A value outside what a function accepts."""
 

@@ -13,13 +13,11 @@ from sphinx.util.docutils import SphinxDirective
 
 from mlsys import viz
 from mlsys.course.pages.contents import CONTENTS, book_pages
-from mlsys.course.pages.notebooks import is_chapter
+from mlsys.course.pages.notebooks import NO_CHAPTER, is_chapter
 
 logger = logging.getLogger(__name__)
 
 DATA = "book/concepts.toml"
-NO_CHAPTER = ("errata",)
-"""Pages that compute and are no chapters."""
 
 Concepts = dict[str, dict[str, Any]]
 
@@ -53,7 +51,7 @@ class ConceptMap(SphinxDirective):
 
     def listing(self, concepts: Concepts) -> nodes.bullet_list:
         """The same as text: each chapter with what it gives and what it needs."""
-        found = nodes.bullet_list()
+        found = nodes.bullet_list(classes=["course-map"])
         for name, entry in concepts.items():
             about = nodes.paragraph("", "", self.link(name), nodes.Text(f": {entry['gives']}. "))
             about += nodes.Text("Needs " if entry["needs"] else "Needs none of the others")

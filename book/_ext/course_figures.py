@@ -21,6 +21,8 @@ logger = logging.getLogger(__name__)
 BOOK = Path(__file__).parents[1]
 
 MATHJAX = "book/_static/mathjax"
+KINETO_LEVEL = "6"
+"""Above the level at which torch's profiler notes on the terminal when it starts and stops."""
 FONTS = f"{MATHJAX}/output/chtml/fonts/woff-v2"
 """Where MathJax's script, which names its fonts, looks for them."""
 
@@ -30,6 +32,11 @@ def show_figures_to_cells(app: Sphinx, config: Config) -> None:
     path = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if str(BOOK) not in path:
         os.environ["PYTHONPATH"] = os.pathsep.join([str(BOOK), *filter(None, path)])
+
+
+def silence_profiler(app: Sphinx, config: Config) -> None:
+    """Keep the notes of torch's profiler, which a chapter uses, out of the output of the build."""
+    os.environ.setdefault("KINETO_LOG_LEVEL", KINETO_LEVEL)
 
 
 def restore_running_numbers(app: Sphinx, env: BuildEnvironment) -> list[str]:
@@ -93,6 +100,7 @@ def demand_formula_fonts(app: Sphinx, doctree: nodes.document) -> None:
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx."""
     app.connect("config-inited", show_figures_to_cells)
+    app.connect("config-inited", silence_profiler)
     app.connect("env-get-updated", restore_running_numbers, priority=100)  # before Sphinx gives its own numbers
     app.connect("env-get-updated", number_per_page, priority=900)  # and after
     app.connect("doctree-resolved", demand_alt_text)

@@ -237,12 +237,12 @@ def add_script(
 ) -> None:
     """Give a page with a prediction its script."""
     if doctree and any(doctree.findall(PredictNode)):
-        app.add_js_file("store.js", loading_method="defer")
         app.add_js_file("predict.js", loading_method="defer")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx."""
+    app.setup_extension("course_progress")  # its store keeps what was predicted
     app.add_directive("predict", Predict)
     app.add_directive("settled", Settled)
     app.add_node(PredictNode, html=(visit_predict, depart_box))

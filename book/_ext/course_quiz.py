@@ -189,6 +189,7 @@ def depart_feedback(self: HTML5Translator, node: FeedbackNode) -> None:
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx."""
+    app.setup_extension("course_progress")  # its store keeps what was answered
     app.add_directive("quiz", QuizDirective)
     app.add_node(QuizNode, html=(visit_quiz, depart_quiz))
     app.add_node(QuestionNode, html=(visit_question, depart_question))

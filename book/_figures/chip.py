@@ -112,6 +112,7 @@ def boxes(chip_id: str = "a100-80gb-sxm", link_id: str = "pcie-4-x16", stressed:
 
 def _box(ax: Axes, x: float, y: float, width: float, height: float, text: str, fill: str, edge: str) -> None:
     color = viz.COLORS.get(fill, fill)
-    style = {"boxstyle": "round,pad=0,rounding_size=0.12", "facecolor": color, "edgecolor": viz.COLORS[edge]}
-    ax.add_patch(FancyBboxPatch((x, y), width, height, linewidth=1.3, **style))
+    box = FancyBboxPatch((x, y), width, height, boxstyle="round,pad=0,rounding_size=0.12", linewidth=1.3)
+    box.set(facecolor=color, edgecolor=viz.COLORS[edge])
+    ax.add_patch(box)
     ax.text(x + width / 2, y + height / 2, text, ha="center", va="center")

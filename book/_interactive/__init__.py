@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 
-from _interactive import roofline, systolic, tiling
+from _interactive import limit, roofline, systolic, tiling
 from _interactive.content import Content, Table
 
 FIGURES: dict[str, Callable[[], Content]] = {
+    "limit": limit.content,
     "roofline": roofline.content,
     "systolic": systolic.content,
     "tiling": tiling.content,

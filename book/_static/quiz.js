@@ -4,7 +4,12 @@
 (() => {
   const quizzes = [...document.querySelectorAll("fieldset.course-quiz")];
   if (!quizzes.length) return;
-  const firstTries = new Map(); // fieldset -> whether the first answer was right
+  const nameOf = (quiz) => quiz.id.replace("quiz-", "");
+  const firstTries = new Map(); // fieldset -> whether the first answer was right, in this browser
+  for (const quiz of quizzes) {
+    const kept = courseStore.load().quizzes[nameOf(quiz)];
+    if (kept) firstTries.set(quiz, kept.right);
+  }
 
   const score = document.createElement("p");
   score.className = "course-quiz-score";
@@ -34,7 +39,11 @@
     choice.classList.add(right ? "is-right" : "is-wrong");
     reply.className = `course-quiz-reply ${right ? "is-right" : "is-wrong"}`;
     reply.replaceChildren(...[...choice.querySelector("details p").childNodes].map((node) => node.cloneNode(true)));
-    if (!firstTries.has(quiz)) firstTries.set(quiz, right);
+    if (!firstTries.has(quiz)) {
+      firstTries.set(quiz, right);
+      courseStore.put("quizzes", nameOf(quiz), { right });
+      document.dispatchEvent(new Event("course-quiz-answered"));
+    }
     showScore();
   };
 

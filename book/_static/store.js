@@ -3,7 +3,7 @@
 
 const courseStore = (() => {
   const KEY = "ai-hardware-acceleration/1"; // another number when the form below changes
-  const empty = () => ({ predictions: {}, quizzes: {}, read: {} });
+  const empty = () => ({ predictions: {}, quizzes: {}, pages: {} });
   let unsaved = null; // where the browser forbids its storage, a choice lasts as long as the page
 
   const load = () => {

@@ -50,7 +50,7 @@ class Findings:
 
 
 def measurements_of(root: Path, suite: str) -> dict[str, Measurement]:
-    """The measurements of a suite, or of all, by name.
+    """Collect the measurements of a suite, or of all, by name.
 
     Raises:
         UserError: if no lab under `root` has a benchmark although the labs shall be measured.
@@ -83,7 +83,7 @@ def measure(measurements: dict[str, Measurement], ceilings: Ceilings) -> Finding
 
 
 def record_of(device: Device, commit: str, rows: Iterable[Row]) -> Record:
-    """The record of a run that ends now, with the versions and settings it ran with."""
+    """Make the record of a run that ends now, with the versions and settings of the run."""
     import torch
 
     installed = [package for package in RECORDED_PACKAGES if list(distributions(name=package))]
@@ -105,7 +105,7 @@ def record_of(device: Device, commit: str, rows: Iterable[Row]) -> Record:
 
 
 def read_record(path: Path) -> Record:
-    """A record made on another machine.
+    """Read a record made on another machine.
 
     Raises:
         UserError: if it cannot be read or is not a record.
@@ -117,20 +117,20 @@ def read_record(path: Path) -> Record:
 
 
 def chapter_rows(name: str, ceilings: Ceilings) -> Iterator[Row]:
-    """What one measurement of the chapters' suite finds."""
+    """Run one measurement of the chapters' suite."""
     from mlsys.bench.suite import MEASUREMENTS, Setting
 
     return MEASUREMENTS[name](Setting(ceilings))
 
 
 def lab_rows(path: Path, ceilings: Ceilings) -> Iterable[Row]:
-    """What the benchmark file of a lab measures."""
+    """Run the benchmark file of a lab."""
     rows: Callable[[dict[str, Any], Ceilings], Iterable[Row]] = runpy.run_path(str(path))["rows"]
     return rows(lab_names(path.with_name("lab.py")), ceilings)
 
 
 def lab_names(path: Path) -> dict[str, Any]:
-    """The names that a lab's setup and solution cells define, run in order."""
+    """Run a lab's setup and solution cells in order, and return the names that they define."""
     from mlsys.core.cells import run_cell
     from mlsys.course.lab import ANSWERS, SETUP, Lab
 
@@ -142,7 +142,7 @@ def lab_names(path: Path) -> dict[str, Any]:
 
 
 def commit_of(root: Path) -> str:
-    """The commit that is checked out, with "-dirty" after it where files differ from it.
+    """Return the commit that is checked out, followed by "-dirty" if files differ from it.
 
     Raises:
         UserError: in a copy without git, for a record says what was measured.

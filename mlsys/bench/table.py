@@ -7,7 +7,7 @@ from mlsys.measure.records import Row
 
 
 def ceilings_table(ceilings: Ceilings) -> str:
-    """One line per ceiling, with its unit."""
+    """Write one line per ceiling, with its unit."""
     rates = {f"{mix} bandwidth": (rate, "GB/s") for mix, rate in ceilings.bandwidths.items()}
     rates = {"copy bandwidth": (ceilings.copy_bandwidth, "GB/s"), **rates}
     rates |= {f"{precision} matmul": (rate, "TFLOP/s") for precision, rate in ceilings.matmul.items()}
@@ -19,7 +19,7 @@ def ceilings_table(ceilings: Ceilings) -> str:
 
 
 def rows_table(rows: Iterable[Row]) -> str:
-    """One line per name, variant and dtype: the rates (else microseconds) over its shapes, and the ratios to peers."""
+    """Write one line per name, variant and dtype: rates (or microseconds) over its shapes, and ratios to peers."""
     sweeps: dict[tuple[str, str, str], list[Row]] = {}
     for row in rows:
         sweeps.setdefault((row.name, row.variant, row.dtype), []).append(row)
@@ -33,7 +33,7 @@ def rows_table(rows: Iterable[Row]) -> str:
 
 
 def values(sweep: list[Row]) -> str:
-    """Rates with the part of their ceiling, or times where there is no rate."""
+    """Write rates with their share of the ceiling, or times where there is no rate."""
     shown = [
         f"{row.median_s * 1e6:.3g}"
         if row.achieved is None or row.ceiling is None

@@ -4,26 +4,33 @@ A submission that cannot be graded is refused with its reason and listed like th
 """
 
 import os
+import shutil
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from nbformat import NotebookNode
 from rich.console import Console
 
 from mlsys.classroom.batch.choose_attempt import Judging
 from mlsys.classroom.batch.pool import Pool, time_limit_s
 from mlsys.classroom.batch.reference_solution import LabFault, check_reference_solution, reference_tasks
+from mlsys.classroom.batch.task import Judged
+from mlsys.classroom.gradebook.marks import answers_to, check_marks, marks_of, refresh_pages, void_marks
 from mlsys.classroom.gradebook.nbgrader import configured_cpu_limit_s, marked_records
 from mlsys.classroom.gradebook.record_results import disk_faults, record_result
-from mlsys.classroom.intake.collect import Collected, collect
+from mlsys.classroom.intake.collect import Collected, collect, take_back
+from mlsys.classroom.intake.reader import Refused
 from mlsys.classroom.intake.reading import LabReader
 from mlsys.classroom.plan import Plan, make_plan
 from mlsys.classroom.processes.limited import helper_ends
 from mlsys.classroom.progress import tracked
-from mlsys.classroom.regrade import Change, changes_of, with_gpu_results
+from mlsys.classroom.regrade import Change, changes_of, lapsed_marks, with_gpu_results
 from mlsys.classroom.report import safe
+from mlsys.classroom.store.backup import back_up
+from mlsys.classroom.store.marks import Marks
 from mlsys.classroom.store.record import Record
 from mlsys.classroom.store.run import Terms
 from mlsys.classroom.store.store import FileStore, Store
@@ -49,7 +56,7 @@ class Options:
         submissions: where they come from, as `submissions.collect` takes it; the tree's own `submitted` when None.
         workers: processes that judge side by side.
         student: only this one, or everybody when empty.
-        accept_changes: write scores that a regrade of an unchanged submission changes.
+        accept_changes: write scores that change without a newer submission, and let marks of changed answers lapse.
         roster: who the students are, with due times and late days.
         policy: which attempt counts, one of `attempt_policy.POLICIES`.
         sample_class: hand in the lab's sample class first, and grade that.
@@ -111,6 +118,7 @@ def grade_class(root: Path, tree: CourseTree, name: str, options: Options, conso
     Raises:
         SandboxError: student code cannot be shut in on this machine, and `unsafe_no_sandbox` is not set.
         LabFault: the lab's reference solution does not pass its tests here.
+        NeedsYes: the gradebook lacks marks that people gave, and `accept_changes` is not set.
         UserError: unknown lab (also in the roster) or student, no submissions, a folder that cannot be written,
             a full disk, another run at work, or a missing package.
     """
@@ -122,6 +130,9 @@ def grade_class(root: Path, tree: CourseTree, name: str, options: Options, conso
         tree.create()
         with store.lock():
             release(root, tree, [name])
+            check_marks(tree, store, name, accept=options.accept_changes)
+            last = store.run(name)
+            backup = back_up(tree, name) if last is None or last.finished else None  # it has one from when it began
             source = options.submissions
             if options.sample_class:
                 source = tree.sample_class(name)
@@ -134,8 +145,12 @@ def grade_class(root: Path, tree: CourseTree, name: str, options: Options, conso
             private = root, source or root
             with Pool(tree.root.resolve(), min(options.workers, len(students))) as pool:
                 plan = make_plan(tree, store, name, students, collected, pool, options.unsafe_no_sandbox, private)
-                grading = _Grading(tree, store, plan, collected, reader, pool, options, console)
+                marks = marks_of(tree, name)
+                grading = _Grading(tree, store, plan, collected, reader, pool, marks, options, console)
                 changes = grading.judge_and_record() if plan.states else []
+            if backup and not plan.states:
+                shutil.rmtree(backup)  # it is like the one before
+            refresh_pages(tree, store, name)
             samples = {file.stem for file in (path.parent / "class").glob("*")} - set(students)
             read = {
                 student: record
@@ -170,6 +185,7 @@ class _Grading:
     collected: Collected
     reader: LabReader
     pool: Pool
+    marks: Mapping[str, Marks]
     options: Options
     console: Console
 
@@ -206,12 +222,45 @@ class _Grading:
                 for judged in judging.all(list(plan.states)):
                     old, state = plan.old[judged.student], plan.states[judged.student]
                     result = with_gpu_results(old, judged) if old and old.state == state and old.sandboxed else judged
-                    found = changes_of(old, result)
+                    lapsed = self._lapsed_marks(old, result)
+                    found = [*changes_of(old, result, newer=self._is_newer(old, result)), *lapsed.values()]
                     changes += found
                     if self.options.accept_changes or not found:
+                        if lapsed:
+                            void_marks(self.tree, lab.name, judged.student, lapsed)
                         record_result(self.tree, self.store, lab, result, "" if judged.failed else state)
                         recorded.append(judged.student)
+                    elif old and self.options.submissions:
+                        take_back(self.collected, self.tree, self.store, lab.name, judged.student, old.submission)
         return changes
+
+    def _is_newer(self, old: Record | None, judged: Judged) -> bool:
+        """Return whether what counts now was handed in after what counted before."""
+        digests = [attempt.digest for attempt in self.collected.histories[judged.student].attempts]
+        if old is None or old.submission not in digests or judged.submission not in digests:
+            return True
+        return digests[::-1].index(judged.submission) < digests[::-1].index(old.submission)
+
+    def _lapsed_marks(self, old: Record | None, judged: Judged) -> dict[str, Change]:
+        """Return the marks that people gave to answers that are others now, by grade_id."""
+        marks = self.marks.get(judged.student)
+        if old is None or marks is None or not marks.points or old.submission == judged.submission:
+            return {}
+        before = self._canonical(judged.student, old.submission)
+
+        def is_same(question: str) -> bool:
+            if before is None or judged.notebook is None:
+                return False
+            return answers_to(before, question) == answers_to(judged.notebook, question)
+
+        return lapsed_marks(old, judged, marks.points, is_same)
+
+    def _canonical(self, student: str, submission: str) -> NotebookNode | None:
+        """Return the canonical notebook of an earlier submission, if it can still be read."""
+        try:
+            return self.reader.canonical(self.store.content(self.plan.lab.name, student, submission))
+        except (Refused, FileNotFoundError, IsADirectoryError):
+            return None
 
     def _terms(self) -> dict[tuple[str, str], Terms]:
         """Return the terms of every attempt that may count, by student and digest."""

@@ -1,19 +1,23 @@
-"""What a regrade would change: scores of submissions that are the same as before, under new tests or a new package."""
+"""Changes of scores that need a yes: under new tests, by a refusal, by another policy, or of marks that lapse."""
 
-from collections.abc import Iterable, Sequence
+import csv
+import io
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rich.table import Table
 from rich.text import Text
 
 from mlsys.classroom.batch.task import Judged
-from mlsys.classroom.report import first_line
+from mlsys.classroom.report import first_line, safe
 from mlsys.classroom.store.record import Record
+
+MARK_LAPSES = "the answer has changed since a person marked it"
 
 
 @dataclass(frozen=True)
 class Change:
-    """One question whose points change although the submission did not, and why: the new message."""
+    """One question whose points change although the student handed in nothing newer that can be graded, and why."""
 
     student: str
     question: str
@@ -22,16 +26,23 @@ class Change:
     why: str
 
 
-def changes_of(old: Record | None, new: Judged) -> list[Change]:
-    """Return the questions of an unchanged submission whose points differ from its record.
+def changes_of(old: Record | None, new: Judged, *, newer: bool = True) -> list[Change]:
+    """Return the questions whose points differ from the record, where that is not the doing of a newer attempt.
 
-    A first grading, a new submission and points that waited for a GPU or a person change nothing in this sense. A
-    submission that had a score and is refused now, or that the judge failed on, changes as a whole.
+    A first grading and points that waited for a GPU or a person change nothing in this sense. A submission that had a
+    score and is refused now, or that the judge failed on, changes as a whole, also where the refused file is newer.
+
+    Args:
+        old: the record.
+        new: what was found now.
+        newer: whether another submission than the record's was handed in after it.
     """
-    if old is None or old.refused or new.submission != old.submission:
+    if old is None or old.refused:
         return []
     if new.refused:
         return [Change(new.student, "all", f"{old.points:g} points", "refused", first_line(new.refused))]
+    if newer and new.submission != old.submission:
+        return []
     before = {question.question: question for question in old.questions}
     found = []
     for question in new.questions:
@@ -41,6 +52,29 @@ def changes_of(old: Record | None, new: Judged) -> list[Change]:
         before_it, after_it = (f"{which.verdict} {which.points:g}" for which in (was, question))
         why = first_line(question.message or question.taught)
         found.append(Change(new.student, question.question, before_it, after_it, why))
+    return found
+
+
+def lapsed_marks(
+    old: Record, new: Judged, points: Mapping[str, float], is_same: Callable[[str], bool]
+) -> dict[str, Change]:
+    """Return the marks of people that a new submission outdates, by grade_id.
+
+    Args:
+        old: the record of the submission that was marked.
+        new: what was found now.
+        points: what people gave the student, by grade_id.
+        is_same: tells for a question whether its answer is the same in both submissions.
+    """
+    found = {}
+    after = {question.question: question for question in new.questions}
+    for was in old.questions:
+        if was.grade_id in points and not is_same(was.question):
+            now = after.get(was.question)
+            said = "refused" if new.refused or now is None else now.verdict
+            said += f" {now.points:g}" if now and not now.waiting and not new.refused else ""
+            marked = f"marked {points[was.grade_id]:g}"
+            found[was.grade_id] = Change(new.student, was.question, marked, said, MARK_LAPSES)
     return found
 
 
@@ -61,8 +95,18 @@ def with_gpu_results(old: Record, new: Judged) -> Judged:
 def changes_title(changes: Sequence[Change]) -> str:
     """Say how many scores change, for how many students."""
     students = len({change.student for change in changes})
-    scores = "1 score changes" if len(changes) == 1 else f"{len(changes)} scores change"
-    return f"{scores} for {students} student{'s' if students > 1 else ''} whose submission is the same as before:"
+    scores = "1 score or mark changes" if len(changes) == 1 else f"{len(changes)} scores or marks change"
+    return f"{scores} for {students} student{'s' if students > 1 else ''}:"
+
+
+def changes_csv(changes: Iterable[Change]) -> str:
+    """Return the changes as a CSV file, which spreadsheets take for text only."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(("student", "question", "before", "after", "why"))
+    for change in changes:
+        writer.writerow(map(safe, (change.student, change.question, change.before, change.after, change.why)))
+    return file.getvalue()
 
 
 def changes_table(changes: Iterable[Change]) -> Table:

@@ -1,11 +1,12 @@
-"""What `mlsys grade` prints of a graded class, and the tables that it writes."""
+"""Output of `mlsys grade`: what it prints about a graded class, and the tables that it writes."""
 
 from rich.console import Console
 
 from mlsys.classroom.grade_class import Batch
 from mlsys.classroom.gradebook.nbgrader import export_gradebook
-from mlsys.classroom.regrade import changes_table, changes_title
+from mlsys.classroom.regrade import changes_csv, changes_table, changes_title
 from mlsys.classroom.report import arrivals, by_question, other_versions, reasons, table, write_csv
+from mlsys.core.files import write_atomically
 from mlsys.course.tree import CourseTree
 
 
@@ -14,8 +15,7 @@ def show(batch: Batch, tree: CourseTree, console: Console) -> None:
     lab, records = batch.lab, list(batch.records.values())
     write_csv(batch.results.values(), tree.results(lab.name))
     gradebook_csv = tree.results(lab.name).with_name(f"{lab.name}-nbgrader.csv")
-    if batch.graded_now or not gradebook_csv.is_file():
-        export_gradebook(tree, lab.name, gradebook_csv)
+    export_gradebook(tree, lab.name, gradebook_csv)
     console.print(table(f"{lab.title}: verdicts and points", records))
     console.print(reasons(records))
     console.print(arrivals(batch.collected, tree, lab.name), soft_wrap=True)  # paths in it can then be copied
@@ -25,8 +25,14 @@ def show(batch: Batch, tree: CourseTree, console: Console) -> None:
     if batch.changes:
         console.print(changes_title(batch.changes))
         console.print(changes_table(batch.changes))
-        kept = "They are not written: run again with --yes to accept them." if batch.withheld else "They are written."
-        console.print(kept)
+        path = tree.results(lab.name).with_name(f"{lab.name}-changes.csv")
+        write_atomically(path, changes_csv(batch.changes).encode())
+        kept = (
+            "They are not written: run again with --yes to accept them."
+            if batch.withheld
+            else "They are written; `mlsys undo` takes them back."
+        )
+        console.print(f"{kept} The list is in {path}", soft_wrap=True)
     waiting = sum(question.waiting for record in records for question in record.questions)
     refused = sum(bool(record.refused) for record in records)
     console.print(
@@ -36,13 +42,13 @@ def show(batch: Batch, tree: CourseTree, console: Console) -> None:
     bare = sum(not record.sandboxed for record in records)
     if bare:
         console.print(
-            f"{bare} of them were graded WITHOUT the sandbox: their code could have changed what it is graded by. "
-            "Grade again where the sandbox runs.",
+            f"{bare} of them were graded WITHOUT the sandbox: their code could have changed its own grade. "
+            "Grade again on a machine where the sandbox runs.",
             style="bold red",
         )
     if batch.unreadable:
         console.print(
-            f"Not in the results, as their records cannot be read: {', '.join(batch.unreadable)}. Grade again."
+            f"Not in the results, because their records cannot be read: {', '.join(batch.unreadable)}. Grade again."
         )
     console.print(f"Results:   {tree.results(lab.name)}", soft_wrap=True)
     console.print(f"Feedback:  {tree.feedback(lab.name, '<student>')}", soft_wrap=True)

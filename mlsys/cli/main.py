@@ -1,6 +1,7 @@
 """The command `mlsys`: one short subcommand per job.
 
 A mistake of the person at the keyboard ends in one message (the value, what is wrong, what to do) and exit status 2;
+what would lower, blank or replace a score without a yes ends in exit status 3;
 Ctrl-C ends in one message and exit status 130, as in a shell.
 """
 
@@ -10,23 +11,24 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from mlsys import __version__
-from mlsys.errors import UserError
+from mlsys.errors import NeedsYes, UserError
 
 # Each module has add_arguments(parser) and run(args) -> int; it is imported only for its own command. It may have
 # interrupted(args) -> str, what Ctrl-C left behind and how to go on.
 COMMANDS = {
-    "doctor": ("mlsys.cli.doctor", "what this machine is, and what of the course it can run"),
+    "doctor": ("mlsys.cli.doctor", "describe this machine, and say which parts of the course it can run"),
     "roofline": ("mlsys.cli.roofline", "measure this machine and draw its roofline"),
     "bench": ("mlsys.cli.bench", "measure this GPU and the labs' kernels, and write labs/results/"),
     "release": ("mlsys.cli.release", "build the labs that students get"),
     "grade": ("mlsys.cli.grade", "grade a class of submissions"),
+    "undo": ("mlsys.cli.undo", "bring back the class as it was before the last grading run"),
     "export": ("mlsys.cli.export", "write a lab's scores into a Canvas gradebook"),
     "publish": ("mlsys.cli.publish", "write the public tree: site, labs without solutions, wheel"),
 }
 
 NOT_FOR_STUDENTS = (
-    "this is the student's package, which leaves out what `mlsys {}` needs: install the whole one from the course's "
-    "repository, with `pip install -e .` in it"
+    "this is the student's package, which leaves out what `mlsys {}` needs: install the full package from the "
+    "course's repository, with `pip install -e .` in it"
 )
 
 EXTRA_OF = {
@@ -64,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(import_module(COMMANDS[args.command][0]).run(args))
     except UserError as error:
         print(f"mlsys: {error}", file=sys.stderr)
-        return 2
+        return 3 if isinstance(error, NeedsYes) else 2
     except KeyboardInterrupt:
         print(f"mlsys: {_interrupted(args)}", file=sys.stderr)
         return 130

@@ -52,7 +52,7 @@ PUES = Catalog("PUE", lambda: _file().pue, _ratio)
 
 
 def grids() -> Mapping[str, Sourced]:
-    """Carbon intensity of electricity by country, averaged over the year that the condition names.
+    """Return the carbon intensity of electricity by country, averaged over the year that the condition names.
 
     >>> grids()["france"].value, grids()["france"].condition
     (<Quantity(56, 'gram_co2 / kilowatt / hour')>, '2023, mix of the year')
@@ -61,7 +61,7 @@ def grids() -> Mapping[str, Sourced]:
 
 
 def grid(name: str) -> Quantity:
-    """Carbon intensity of one country's electricity, such as "france", "united-states" or "world".
+    """Return the carbon intensity of a country's electricity, such as "france", "united-states" or "world".
 
     Raises:
         UnknownName: with the nearest name and all of them.
@@ -73,7 +73,7 @@ def grid(name: str) -> Quantity:
 
 
 def pue(name: str) -> Sourced:
-    """Power usage effectiveness, the facility's energy over its computers': "average" or "google".
+    """Return the power usage effectiveness, the facility's energy over its computers': "average" or "google".
 
     Raises:
         UnknownName: with all names.
@@ -85,7 +85,7 @@ def pue(name: str) -> Sourced:
 
 
 def fleet_energy(power: Amount, chips: int, hours: Amount = 24, pue: float = 1.0) -> Quantity:
-    """Energy that a fleet draws: power x chips x hours x PUE, in kWh.
+    """Compute the energy that a fleet draws: power x chips x hours x PUE, in kWh.
 
     Args:
         power: of one chip, averaged, W.
@@ -106,7 +106,7 @@ def fleet_energy(power: Amount, chips: int, hours: Amount = 24, pue: float = 1.0
 
 
 def energy_per_inference(energy: Amount, inferences: float) -> Quantity:
-    """Energy of one inference: energy / inferences, in joules.
+    """Compute the energy of one inference: energy / inferences, in joules.
 
     Args:
         energy: of all of them, joules.
@@ -122,7 +122,7 @@ def energy_per_inference(energy: Amount, inferences: float) -> Quantity:
 
 
 def emissions(energy: Amount, intensity: Amount) -> Quantity:
-    """Carbon of electricity: energy x intensity, in tonnes of CO2 equivalent.
+    """Compute the carbon of electricity: energy x intensity, in tonnes of CO2 equivalent.
 
     Args:
         energy: kWh.
@@ -139,7 +139,7 @@ def emissions(energy: Amount, intensity: Amount) -> Quantity:
 
 
 def payback_time(embodied: Amount, saved_per_day: Amount) -> Quantity:
-    """Days until new chips have saved the carbon that making them cost: embodied / saved per day.
+    """Compute the days until new chips have saved the carbon that making them cost: embodied / saved per day.
 
     Args:
         embodied: carbon of making all the chips, gCO2.

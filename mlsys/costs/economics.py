@@ -51,7 +51,7 @@ RENTS = Catalog("rent price", lambda: data_file("prices.toml", _PriceFile).rent,
 
 
 def purchase_price(chip_id: str) -> PriceRange:
-    """What one chip was quoted to cost.
+    """Return what one chip was quoted to cost.
 
     Raises:
         UnknownName: lists the chips with a sourced price.
@@ -63,7 +63,7 @@ def purchase_price(chip_id: str) -> PriceRange:
 
 
 def rent(chip_id: str) -> PriceRange:
-    """What one chip was quoted to cost per hour.
+    """Return what one chip was quoted to cost per hour.
 
     Raises:
         UnknownName: lists the chips with a sourced rent.
@@ -75,7 +75,7 @@ def rent(chip_id: str) -> PriceRange:
 
 
 def price_per_rate(price: Amount, peak: Amount, utilization: float = 1.0) -> Quantity:
-    """Price of a delivered TFLOP/s: price / (utilization x peak).
+    """Compute the price of a delivered TFLOP/s: price / (utilization x peak).
 
     Args:
         price: of the chip, USD.
@@ -93,7 +93,7 @@ def price_per_rate(price: Amount, peak: Amount, utilization: float = 1.0) -> Qua
 
 
 def price_per_bandwidth(price: Amount, bandwidth: Amount) -> Quantity:
-    """Price of a GB/s of memory bandwidth: price / bandwidth.
+    """Compute the price of a GB/s of memory bandwidth: price / bandwidth.
 
     Args:
         price: of the chip, USD.
@@ -112,7 +112,7 @@ def price_per_bandwidth(price: Amount, bandwidth: Amount) -> Quantity:
 def price_per_attainable(
     price: Amount, chip: Accelerator, intensity: Amount, precision: str = "fp16", utilization: float = 1.0
 ) -> Quantity:
-    """Price of a TFLOP/s under the roof that binds: price / (utilization x min(peak, bandwidth x intensity)).
+    """Compute the price of an attainable TFLOP/s: price / (utilization x min(peak, bandwidth x intensity)).
 
     Args:
         price: of the chip, USD.
@@ -136,7 +136,7 @@ def price_per_attainable(
 def power_cost(
     power: Amount, price_per_kwh: Amount, hours: Amount = 8760, pue: float = 1.0, utilization: float = 1.0
 ) -> Quantity:
-    """Price of electricity: power x utilization x hours x PUE x price per kWh.
+    """Compute the price of electricity: power x utilization x hours x PUE x price per kWh.
 
     Args:
         power: of the chips, W.
@@ -158,7 +158,7 @@ def power_cost(
 
 
 def break_even(price: Amount, hourly_rent: Amount, hourly_cost: Amount = 0) -> Quantity:
-    """Hours of use after which buying costs no more than renting: price / (rent - running cost of the own chip).
+    """Compute the hours of use from which on buying is no dearer than renting: price / (rent - running cost).
 
     Args:
         price: of the chip, USD; host, network and staff are in it only if you put them in.
@@ -181,7 +181,7 @@ def break_even(price: Amount, hourly_rent: Amount, hourly_cost: Amount = 0) -> Q
 
 
 def price_per_million_tokens(hourly_rent: Amount, tokens_per_second: Amount, utilization: float = 1.0) -> Quantity:
-    """Price of a million tokens: rent / (utilization x rate) x 10^6.
+    """Compute the price of a million tokens: rent / (utilization x rate) x 10^6.
 
     Args:
         hourly_rent: of all chips that serve, USD per hour.

@@ -7,6 +7,8 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
+from mlsys.core.files import write_atomically
+
 
 def read_notebook(path: Path) -> NotebookNode:
     """Return a notebook of the course's own; for what strangers hand in see `mlsys.classroom.intake.reader`."""
@@ -16,9 +18,8 @@ def read_notebook(path: Path) -> NotebookNode:
 
 def write_notebook(notebook: NotebookNode, path: Path) -> None:
     """Write `notebook` as JSON with a stable order of keys."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     text: str = nbformat.writes(notebook)
-    path.write_text(text + "\n", encoding="utf-8")
+    write_atomically(path, f"{text}\n".encode())
 
 
 def new_cell(

@@ -89,6 +89,15 @@ class CourseTree:
         """Return what is kept of the latest grading run of a lab."""
         return self.root / "runs" / f"{lab}.json"
 
+    def marks(self, lab: str) -> Path:
+        """Return what is kept of the marks that people gave in a lab."""
+        return self.root / "marks" / f"{lab}.json"
+
+    @property
+    def backups(self) -> Path:
+        """The folder of the backups, each made before a run."""
+        return self.root / "backups"
+
     @property
     def lock(self) -> Path:
         """The file that a grading run holds as long as it works."""

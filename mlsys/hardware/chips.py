@@ -55,7 +55,7 @@ class Accelerator:
     def peak(
         self, precision: str, engine: str | None = None, sparse: bool = False, *, unit: str | None = None
     ) -> Quantity:
-        """The peak rate for a precision, in FLOP/s (integer operations count alike).
+        """Return the peak rate for a precision, in FLOP/s (integer operations count alike).
 
         Args:
             precision: such as "fp32", "tf32", "bf16", "fp16", "fp8" or "int8".
@@ -72,7 +72,7 @@ class Accelerator:
         return self.peak_entry(precision, engine or unit, sparse).rate.value
 
     def peak_entry(self, precision: str, engine: str | None = None, sparse: bool = False) -> Peak:
-        """The same as `peak`, with engine and source."""
+        """Return the same as `peak`, with engine and source."""
         found = [p for p in self.peaks if (p.precision, p.sparse) == (precision, sparse) and engine in (None, p.engine)]
         if not found:
             has = ", ".join(f"{p.precision} ({p.engine})" for p in self.peaks if p.sparse == sparse) or "none"
@@ -82,7 +82,7 @@ class Accelerator:
         return max(found, key=lambda p: p.rate.value)
 
     def field(self, name: str) -> Sourced:
-        """A property with its source, such as `field("memory_bandwidth")`.
+        """Return a property with its source, such as `field("memory_bandwidth")`.
 
         Raises:
             UnknownField: lists the properties that are known for this chip.
@@ -109,7 +109,7 @@ class Accelerator:
         return ureg.Quantity(rate.m_as("flop/s") / self.memory_bw.m_as("byte/s"), "flop/byte")
 
     def peak_from_clock(self, engine: str = "tensor") -> Quantity:
-        """The peak built up from the chip: units x FLOP per unit and clock x clock.
+        """Compute the peak from the parts of the chip: units x FLOP per unit and clock x clock.
 
         For "tensor" it is the dense peak of the precision that `field("tensor_flop_per_clock").condition` names; for
         "vector" it is the fp32 peak, each lane doing one multiply-add per clock.
@@ -231,7 +231,7 @@ class _ChipEntry(Entry, frozen=True, kw_only=True):
 
 
 def _chip(chip_id: str, entry: _ChipEntry) -> Accelerator:
-    """One chip from its data file; with `same_chip_as`, what it does not state is the named chip's."""
+    """Make a chip from its data file; with `same_chip_as`, what it does not state is the named chip's."""
     peaks = tuple(Peak(peak.precision, peak.engine, peak.sparse, peak.sourced) for peak in entry.peak)
     stated = {name: getattr(entry, name) for name in entry.__struct_fields__}
     fields = {name: number.sourced for name, number in stated.items() if isinstance(number, Number)}
@@ -242,7 +242,7 @@ def _chip(chip_id: str, entry: _ChipEntry) -> Accelerator:
 
 
 CHIPS = Catalog("chip", lambda: DataFolder("chips", _ChipEntry), _chip)
-"""Every chip, in the order of their ids."""
+"""Return every chip, in the order of their ids."""
 
 
 class _Shelf:
@@ -284,7 +284,7 @@ class Hardware:
 
     @staticmethod
     def get(chip_id: str) -> Accelerator:
-        """The chip with this id.
+        """Return the chip with this id.
 
         Raises:
             UnknownName: with the nearest id and all of them.
@@ -293,5 +293,5 @@ class Hardware:
 
     @staticmethod
     def all() -> tuple[Accelerator, ...]:
-        """Every chip, in the order of their ids."""
+        """Return every chip, in the order of their ids."""
         return CHIPS.all()

@@ -50,23 +50,23 @@ class BothDirections:
         return ureg.Quantity(2 * self.per_direction.m, self.per_direction.u)
 
     def __add__(self, other: object) -> "BothDirections":
-        """The sum of two links' rates."""
+        """Add two links' rates."""
         return BothDirections(self.per_direction + _same(other).per_direction)
 
     def __truediv__(self, other: object) -> float:
-        """How many times faster this link is."""
+        """Divide: how many times faster this link is."""
         return float((self.per_direction / _same(other).per_direction).m_as("dimensionless"))
 
     def __eq__(self, other: object) -> bool:
-        """Equality of rates; comparing with one direction is an error, not False."""
+        """Compare rates; comparing with one direction is an error, not False."""
         return bool(self.per_direction == _same(other).per_direction)
 
     def __lt__(self, other: object) -> bool:
-        """Whether this link is slower."""
+        """Tell whether this link is slower."""
         return bool(self.per_direction < _same(other).per_direction)
 
     def __hash__(self) -> int:
-        """Hash of the rate."""
+        """Hash the rate."""
         return hash(self.per_direction)
 
     def _refuse(self, other: object) -> NoReturn:
@@ -77,7 +77,7 @@ class BothDirections:
     __radd__ = __sub__ = __rsub__ = __rtruediv__ = __mul__ = __rmul__ = _refuse
 
     def __repr__(self) -> str:
-        """The sum with its direction."""
+        """Write the sum with its direction."""
         return f"<{self.total}, both directions>"
 
 
@@ -106,7 +106,7 @@ class Link:
         return BothDirections(self.per_direction)
 
     def transfer_time(self, size: Amount, efficiency: float = 1.0) -> Quantity:
-        """Time to send `size` one way: size / (efficiency x rate); start-up time is not in it.
+        """Compute the time to send `size` one way, without start-up time: size / (efficiency x rate).
 
         Args:
             size: bytes.
@@ -134,11 +134,11 @@ LINKS = Catalog(
     lambda: data_file("links.toml", dict[str, _LinkEntry]),
     lambda link_id, entry: Link(link_id, entry.name, entry.per_direction.sourced),
 )
-"""Every link, slowest generation of a kind first."""
+"""Return every link, slowest generation of a kind first."""
 
 
 def link(link_id: str) -> Link:
-    """The link with this id, such as "nvlink-4", "pcie-5-x16" or "infiniband-ndr".
+    """Return the link with this id, such as "nvlink-4", "pcie-5-x16" or "infiniband-ndr".
 
     Raises:
         UnknownName: with the nearest id and all of them.
@@ -150,7 +150,7 @@ def link(link_id: str) -> Link:
 
 
 def links() -> tuple[Link, ...]:
-    """Every link, slowest generation of a kind first.
+    """Return every link, slowest generation of a kind first.
 
     >>> [link.id for link in links()][:2]
     ['nvlink-2', 'nvlink-3']

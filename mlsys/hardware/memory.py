@@ -131,7 +131,7 @@ def _chip_level(chip: Accelerator, name: str, entry: _LevelEntry) -> Level:
     others = tuple(_in_time(number.sourced, clock) for number in entry.other_latency_cycles)
     if entry.latency_cycles:
         measured = _in_time(entry.latency_cycles.sourced, clock)
-        elsewhere = "".join(f"; elsewhere {number.value:g}" for number in entry.other_latency_cycles)
+        elsewhere = "".join(f"; elsewhere {number.value:g} cycles" for number in entry.other_latency_cycles)
         fields["latency"] = replace(measured, condition=measured.condition + elsewhere)
     if entry.bandwidth_field:
         fields["bandwidth"] = chip.field(entry.bandwidth_field)

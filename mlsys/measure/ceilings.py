@@ -53,7 +53,7 @@ class Ceilings:
         return self.bandwidth(self.roof_mix)
 
     def product_roof(self, precision: str) -> Quantity:
-        """FLOP/s that matrix products are held against, which no matrix product set.
+        """Return the FLOP/s that matrix products are held against, which no library's product set.
 
         It is the rate of the chain of tiles, and of the chain of multiply-adds for fp32. Where neither was measured, it
         is the vendor library's best product, and then a row of that library says only how well it repeats.
@@ -67,7 +67,7 @@ class Ceilings:
         return known[precision]
 
     def bandwidth(self, mix: str) -> Quantity:
-        """Memory bandwidth of a mix of reads and writes: "copy", or one of `bandwidths`.
+        """Return the memory bandwidth of a mix of reads and writes: "copy", or one of `bandwidths`.
 
         Raises:
             UnknownName: if that mix was not measured; it lists those that were.
@@ -79,7 +79,7 @@ class Ceilings:
 
 
 def measure_ceilings(device: Device | None = None, *, budget_s: float = 0.25) -> Ceilings:
-    """Measure the device at hand; needs some ten seconds, and twice that on a GPU.
+    """Measure the device at hand; needs about ten seconds, and twice that on a GPU.
 
     Args:
         device: from `detect_device()`; pass `cpu_device()` to measure the CPU of a machine that has a GPU.

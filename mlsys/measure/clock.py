@@ -21,11 +21,11 @@ class Clock(Protocol):
         """Time `laps` single calls, each after the caches were filled with something else."""
 
     def graph(self, work: Work, calls: int) -> Work:
-        """One callable that does `calls` calls of `work`, without a launch by the host for each where that exists."""
+        """Make one callable of `calls` calls of `work`, without a launch by the host for each where that exists."""
 
 
 def clock_of(on_gpu: bool | None = None) -> Clock:
-    """The GPU's clock or the CPU's; None means the GPU's wherever torch sees one."""
+    """Return the GPU's clock or the CPU's; None means the GPU's wherever torch sees one."""
     return GpuClock() if (torch_sees_gpu() if on_gpu is None else on_gpu) else CpuClock()
 
 
@@ -114,7 +114,7 @@ class GpuClock:
 
 
 def cpu_cache_bytes() -> int:
-    """Size of the largest cache that Linux lists for the first core; 64 MiB where it lists none."""
+    """Return the size of the largest cache that Linux lists for the first core; 64 MiB where it lists none."""
     kib = [int(file.read_text().strip().removesuffix("K")) for file in CPU_CACHES.glob("index*/size")]
     return 1024 * max(kib, default=64 * 1024)
 

@@ -38,7 +38,7 @@ class Device:
 
 
 def torch_sees_gpu() -> bool:
-    """Whether torch is installed and finds a CUDA GPU."""
+    """Tell whether torch is installed and finds a CUDA GPU."""
     if find_spec("torch") is None:
         return False
     import torch
@@ -47,12 +47,12 @@ def torch_sees_gpu() -> bool:
 
 
 def detect_device() -> Device:
-    """The GPU that torch would use, else the CPU."""
+    """Return the GPU that torch would use, else the CPU."""
     return gpu_device() if torch_sees_gpu() else cpu_device()
 
 
 def gpu_device() -> Device:
-    """Facts of the current CUDA GPU; call it only where `torch_sees_gpu()`."""
+    """Describe the current CUDA GPU; call it only where `torch_sees_gpu()`."""
     import torch
 
     properties = torch.cuda.get_device_properties(torch.cuda.current_device())
@@ -70,7 +70,7 @@ def gpu_device() -> Device:
 
 
 def cpu_device() -> Device:
-    """Facts of the CPU: its model name as the kernel gives it, and the machine's memory."""
+    """Describe the CPU: its model name as the kernel gives it, and the machine's memory."""
     return Device(
         kind="cpu",
         name=f"{cpu_model()}, {os.cpu_count()} cores",
@@ -79,7 +79,7 @@ def cpu_device() -> Device:
 
 
 def cpu_model() -> str:
-    """The processor's model name; Linux lists it in /proc/cpuinfo, other systems through `platform`."""
+    """Return the processor's model name; Linux lists it in /proc/cpuinfo, other systems through `platform`."""
     cpuinfo = Path("/proc/cpuinfo")
     lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
@@ -87,7 +87,7 @@ def cpu_model() -> str:
 
 
 def driver_version() -> str:
-    """The NVIDIA kernel driver's version, or "" where the kernel does not show it."""
+    """Return the NVIDIA kernel driver's version, or "" where the kernel does not show it."""
     # Not from NVIDIA's library, as in `gpu_jobs`: this file needs no device and no library, so a sandbox has it too.
     version_file = Path("/proc/driver/nvidia/version")
     if not version_file.exists():

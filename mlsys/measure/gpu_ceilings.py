@@ -37,7 +37,7 @@ MIXES: dict[str, tuple[int, Callable[[torch.Tensor, torch.Tensor, torch.Tensor],
 
 
 def bandwidths(device: Device, budget_s: float) -> dict[str, Quantity]:
-    """Bytes read plus bytes written per second, for arrays far larger than the L2; and "cached copy", inside it."""
+    """Measure bytes read plus written per second, for arrays far larger than the L2; and "cached copy", inside it."""
     a, b, c = (torch.randn(ARRAY_BYTES // 4, device="cuda") for _ in range(3))
     rates = {}
     for mix, (arrays, call) in MIXES.items():
@@ -52,12 +52,12 @@ def bandwidths(device: Device, budget_s: float) -> dict[str, Quantity]:
 
 
 def scaled_copy(source: torch.Tensor, target: torch.Tensor) -> None:
-    """STREAM's "scale": one read and one write like a copy, but a kernel, where a plain copy in a graph is none."""
+    """Scale as in STREAM: one read and one write like a copy, but a kernel; in a graph, a plain copy is none."""
     torch.mul(source, 2, out=target)
 
 
 def matmul_rates(device: Device, budget_s: float) -> dict[str, Quantity]:
-    """FLOP/s of the vendor library's square matrix products, `2 n^3 / time`, the best of `MATMUL_SIZES`."""
+    """Measure the vendor library's square matrix products, FLOP/s = `2 n^3 / time`, the best of `MATMUL_SIZES`."""
     rates = {}
     for precision in precisions_of(device):
         times = {
@@ -70,7 +70,7 @@ def matmul_rates(device: Device, budget_s: float) -> dict[str, Quantity]:
 
 
 def precisions_of(device: Device) -> tuple[str, ...]:
-    """The precisions that the device multiplies natively: tf32 and bf16 from Ampere (8.0) on, fp8 from Ada (8.9) on."""
+    """Return the precisions that the device multiplies: tf32 and bf16 from Ampere (8.0) on, fp8 from Ada (8.9) on."""
     capability = device.capability or (0, 0)
     return (
         "fp32",
@@ -81,7 +81,7 @@ def precisions_of(device: Device) -> tuple[str, ...]:
 
 
 def product(precision: str, m: int, n: int, k: int, device: str = "cuda") -> Callable[[], torch.Tensor]:
-    """A matrix product of random normal matrices, to be called; "fp8" is e4m3 with one scale per matrix, into bf16.
+    """Prepare a product of random normal matrices, to be called; "fp8" is e4m3 with a scale per matrix, into bf16.
 
     Raises:
         UnknownName: if torch has no such product.
@@ -107,7 +107,7 @@ def product(precision: str, m: int, n: int, k: int, device: str = "cuda") -> Cal
 
 @contextmanager
 def tf32(allowed: bool) -> Iterator[None]:
-    """Whether float32 products may run as tf32, for the time of a `with` block."""
+    """Allow float32 products to run as tf32, or not, for the time of a `with` block."""
     before = torch.backends.cuda.matmul.allow_tf32
     torch.backends.cuda.matmul.allow_tf32 = allowed
     try:
@@ -136,7 +136,7 @@ def roof_rates(device: Device, budget_s: float) -> dict[str, Quantity]:
 
 
 def launch_latencies(budget_s: float) -> dict[str, Quantity]:
-    """Time per launch of torch's smallest kernel; "launch and wait" reads the host's clock."""
+    """Measure the time per launch of torch's smallest kernel; "launch and wait" reads the host's clock."""
     one = torch.zeros(1, device="cuda")
 
     def wait() -> None:
@@ -152,7 +152,7 @@ def launch_latencies(budget_s: float) -> dict[str, Quantity]:
 
 
 def host_link_rates(budget_s: float) -> dict[str, Quantity]:
-    """Bytes per second between host and GPU: each way from pinned and pageable memory, and both ways from pinned."""
+    """Measure bytes per second between host and GPU: each way from pinned and pageable memory, and both ways."""
     return {
         name: _rate(LINK_BYTES, time_kernel(copy, on_gpu=True, budget_s=budget_s).median_s)
         for name, copy in host_copies(LINK_BYTES).items()
@@ -160,7 +160,7 @@ def host_link_rates(budget_s: float) -> dict[str, Quantity]:
 
 
 def host_copies(bytes_moved: int, device: str = "cuda") -> dict[str, Callable[[], object]]:
-    """The five copies between host and device, to be called; one both ways moves half of the bytes each way.
+    """Prepare five copies between host and device; the one that goes both ways moves half of the bytes each way.
 
     The driver copies pageable memory through a pinned buffer of its own, and the host waits for it.
     """

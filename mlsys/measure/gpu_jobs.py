@@ -26,7 +26,7 @@ class GpuProcess:
 
 
 def other_jobs(waiting: int = 0) -> str:
-    """What else uses torch's current GPU, in words; "" if nothing shows. Call it before allocating much.
+    """Name what else uses torch's current GPU; "" if nothing shows. Call it before allocating much.
 
     Processes are named where NVIDIA's management library lists them; one in another container shows by its memory.
 
@@ -67,7 +67,7 @@ def describe_others(processes: Iterable[GpuProcess], own_pid: int, taken_bytes: 
 
 
 def listed_processes() -> list[GpuProcess]:
-    """The compute processes on torch's current GPU; empty where NVIDIA's library is missing or cannot tell."""
+    """List the compute processes on torch's current GPU; empty where NVIDIA's library is missing or cannot tell."""
     import torch
 
     if find_spec("pynvml") is None:
@@ -89,7 +89,7 @@ def listed_processes() -> list[GpuProcess]:
 
 
 def _described(process: Any) -> GpuProcess:
-    """One process of the library's list, in the words of nvidia-smi; one in another container has no name here."""
+    """Describe a process of the library's list as nvidia-smi does; one in another container has no name here."""
     import pynvml
 
     try:

@@ -110,7 +110,7 @@ class Record:
 
 
 def slug(device_name: str) -> str:
-    """The file name of a device's record.
+    """Make the file name of a device's record.
 
     >>> slug("NVIDIA H200")
     'nvidia-h200'

@@ -166,7 +166,7 @@ def time_pair(
 
 
 def rotate(call: Callable[..., object], input_sets: Sequence[tuple[Any, ...]]) -> Work:
-    """A callable that hands `call` one set of inputs after the other, so that no cache has them from the call before.
+    """Make a callable that gives `call` one set of inputs after the other, so that no cache has them from before.
 
     Together the sets should be several times the cache.
 

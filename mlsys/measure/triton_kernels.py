@@ -54,14 +54,14 @@ def mma_kernel(
 
 @triton.jit
 def triad_kernel(a_ptr, b_ptr, c_ptr, scale, BLOCK: tl.constexpr):
-    """Each program computes BLOCK elements of a = b + scale c."""
+    """Compute a = b + scale c; each program has BLOCK elements."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(a_ptr + i, tl.load(b_ptr + i) + scale * tl.load(c_ptr + i))
 
 
 @triton.jit
 def strided_sum_kernel(x_ptr, sums_ptr, STRIDE: tl.constexpr, BLOCK: tl.constexpr):
-    """Each program sums BLOCK elements, each STRIDE elements after the one before."""
+    """Sum elements at distances of STRIDE; each program has BLOCK of them."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + i.to(tl.int64) * STRIDE)
     tl.store(sums_ptr + tl.program_id(0), tl.sum(x, 0))

@@ -91,8 +91,8 @@ def dram_accesses(
     """Return the elements that cross to DRAM when each on-chip memory keeps the most recent pieces of its matrix.
 
     A piece is the part of a matrix that one fold uses. Folds visit the pieces of a matrix in a cycle, and a least
-    recently used memory that cannot hold a whole cycle finds nothing again. So a matrix goes back to DRAM on every
-    pass unless what lies between two uses of a piece fits:
+    recently used memory that cannot hold a whole cycle never finds a piece again. So a matrix is read from DRAM on
+    every pass unless the data between two uses of a piece fits:
 
     - the operand streamed past every piece of columns: all of it;
     - the operand of an output-stationary array that stays for a piece of columns: its k cols elements;

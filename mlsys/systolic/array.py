@@ -5,8 +5,9 @@ what it hands to the neighbour below, `held` what stays. Nothing else connects t
 and top edges, results leave at the bottom edge.
 
 A chain of registers is stored as a *tape* that slides past the array, one place per cycle. The window over the array
-is the registers; what has not entered yet lies on one side of it, what has left lies on the other. So moving every
-value to its neighbour costs nothing, and a value that a fault changes in one element stays changed in all that follow.
+holds the registers; values that have not entered yet are on one side of it, and values that have left are on the other.
+So moving every value to its neighbour costs nothing, and a value that a fault changes in one element stays changed in
+all elements that follow.
 
 Independent folds advance together. Register arrays have the axes (col_folds, rows, cols, row_folds).
 """
@@ -21,7 +22,7 @@ from mlsys.core.arguments import non_negative_int, one_of
 from mlsys.errors import InvalidValue
 
 PARTS = ("product", "held", "right", "down")
-"""Where a fault can sit: the multiplier's output or one of the three registers."""
+"""Parts that can be faulty: the multiplier's output and the three registers."""
 
 Values = NDArray[np.number]
 
@@ -61,10 +62,10 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Registers:
-    """What the elements hold at the end of one cycle: views that the next cycle changes.
+    """The values in the elements at the end of one cycle: views that the next cycle changes.
 
-    `tag` is the streamed step whose operand each element works on, -1 for none; it has the axes (rows, cols), for all
-    folds are in step. `right` and `product` are missing while operands are loaded or results drained.
+    `tag` is the streamed step whose operand each element works on, -1 for none; it has the axes (rows, cols), because
+    all folds are in step. `right` and `product` are missing while operands are loaded or results drained.
     """
 
     phase: str

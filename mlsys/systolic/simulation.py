@@ -13,7 +13,7 @@ from mlsys.systolic.folds import add_results, array_of, batches, check_inside, o
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Simulation:
-    """What one run did, counted while it ran.
+    """The product and the counts of one run, taken while it ran.
 
     Attributes:
         product: C = A B, read at the array's edge.
@@ -50,7 +50,7 @@ def simulate(
     """Compute C[m, n] = A[m, k] B[k, n] cycle by cycle on a rows x cols array.
 
     Integers are computed exactly; the result is int64. Floating-point operands keep their type (at least float32), and
-    each sum is added in the order in which it meets its operands.
+    each sum adds its products in the order in which the array computes them.
 
     Args:
         a: The inputs, (m, k).

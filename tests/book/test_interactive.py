@@ -24,7 +24,7 @@ sys.path.insert(0, str(ROOT / "book"))
 from _interactive import systolic as player  # noqa: E402
 from _interactive import tiling  # noqa: E402
 
-FIGURES = ("roofline", "systolic", "tiling")
+FIGURES = ("limit", "roofline", "systolic", "tiling")
 PHONE = {"width": 390, "height": 844}
 CONFIG = """
 execute: {execute_notebooks: "off"}
@@ -188,6 +188,36 @@ def test_roofline_explorer_admits_that_a_rate_is_unknown(page: Any) -> None:
     _choose(figure, "Operation", "softmax of 4,096 × 4,096")
     assert "give no rate for its vector units" in figure.locator(".result").inner_text()
     assert figure.locator(".result data.peak").count() == 0
+
+
+FRONT = {
+    "a large matrix product": OPERATIONS["matrix product, 4,096 × 4,096"],
+    "a dense layer for one sample": lambda dtype: ops.linear(batch=1, d_in=2048, d_out=2048, dtype=dtype),
+    "a softmax": OPERATIONS["softmax of 4,096 × 4,096"],
+}
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(("chip", "label"), [("h100-sxm", "H100 SXM5"), ("t4", "T4")])
+def test_front_page_says_what_the_package_computes(page: Any, chip: str, label: str) -> None:
+    figure = _figure(page, "limit")
+    _choose(figure, "Your chip", label)
+    roofline = Roofline.of(Hardware.get(chip), "fp16")
+    for name, op_of in FRONT.items():
+        _choose(figure, "An operation", name)
+        op = op_of("fp16")
+        assert _said(figure, "attainable") == pytest.approx(roofline.attainable(op).m_as("flop/s"))
+        limit = {"memory": "Memory is the limit", "compute": "Arithmetic is the limit"}[roofline.bound(op)]
+        assert figure.locator(".result .limit").inner_text() == limit
+
+
+@pytest.mark.browser
+def test_front_page_shows_no_share_of_a_rate_that_no_document_gives(page: Any) -> None:
+    figure = _figure(page, "limit")
+    _choose(figure, "Your chip", "TPU v5e")
+    _choose(figure, "An operation", "a softmax")
+    assert "Memory is the limit" in figure.locator(".result").inner_text()
+    assert figure.locator(".result data.share").count() == 0
 
 
 @pytest.mark.browser

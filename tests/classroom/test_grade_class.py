@@ -156,12 +156,15 @@ def test_manual_mark_survives_a_regrade(graded: tuple[Path, CourseTree, Batch]) 
     assert "marked" in tree.feedback("adding", "right").read_text()
 
 
-def test_refused_resubmission_does_not_keep_the_old_score(
-    graded: tuple[Path, CourseTree, Batch], tmp_path: Path
-) -> None:
-    root, tree, _ = graded
+def test_a_refusal_replaces_a_score_after_a_yes_only(graded: tuple[Path, CourseTree, Batch], tmp_path: Path) -> None:
+    root, tree, first = graded
     (tmp_path / "noisy.ipynb").write_text("{")
-    batch = grade_class(root, tree, "adding", Options(tmp_path), QUIET)
+    held = grade_class(root, tree, "adding", Options(tmp_path), QUIET)
+    assert [(change.question, change.after) for change in held.changes] == [("all", "refused")]
+    assert held.withheld
+    assert held.records["noisy"] == first.records["noisy"]
+    assert [one.refused for one in FileStore(tree).history("adding", "noisy").attempts] == [""]  # as before
+    batch = grade_class(root, tree, "adding", Options(tmp_path, accept_changes=True), QUIET)
     assert list(batch.records) == ["noisy"]
     assert batch.records["noisy"].refused.startswith("the file is damaged or cut off")
     with open_gradebook(tree) as gradebook:

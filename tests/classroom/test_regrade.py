@@ -56,9 +56,9 @@ def test_a_score_that_would_be_lost_is_a_change() -> None:
 
 def test_the_number_of_changes_is_said() -> None:
     one = changes_of(OLD, Judged("right", "abc", (IS,)))
-    assert changes_title(one).startswith("1 score changes for 1 student whose")
+    assert changes_title(one) == "1 score or mark changes for 1 student:"
     two = changes_of(dataclasses.replace(OLD, student="bob"), Judged("bob", "abc", (IS,)))
-    assert changes_title([*one, *one, *two]).startswith("3 scores change for 2 students whose")
+    assert changes_title([*one, *one, *two]) == "3 scores or marks change for 2 students:"
 
 
 def test_a_pass_on_a_gpu_fills_only_what_waited_for_it() -> None:

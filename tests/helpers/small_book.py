@@ -26,7 +26,7 @@ sphinx:
 def build(root: Path, pages: dict[str, str], extensions: Sequence[str]) -> "subprocess.CompletedProcess[str]":
     """Build a book of the given texts by their page's name, the first as its root, with warnings as errors."""
     ignore = shutil.ignore_patterns("__pycache__")
-    for folder in ("_ext", "_static"):
+    for folder in ("_ext", "_interactive", "_static"):
         shutil.copytree(ROOT / "book" / folder, root / "book" / folder, ignore=ignore, dirs_exist_ok=True)
     local = ", ".join(f"{name}: book/_ext" for name in extensions)
     (root / "_config.yml").write_text(CONFIG.format(local=local, names=", ".join(extensions)))

@@ -44,6 +44,30 @@ def test_committed_records_are_valid():
         assert load(path.stem).rows
 
 
+RECORDS = sorted((Path(__file__).parents[2] / "labs/results").glob("*.json"))
+CHAINS = {precision: f"mma chain {precision}" for precision in ("fp16", "bf16", "tf32", "fp8")} | {
+    "fp32": "fma chain fp32"
+}
+
+
+@pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.stem)
+def test_nothing_in_a_record_computes_faster_than_its_roofs(path):
+    record = load(path.stem)
+    roofs = {row.variant: row.achieved for row in record.named("independent roofs")}
+    drawn = [row for row in record.rows if row.rate_unit == "TFLOP/s" and row.name != "independent roofs"]
+    assert {row.dtype for row in drawn} >= {"fp32", "fp16"}
+    too_fast = [(row.name, row.variant, row.shape) for row in drawn if row.achieved > roofs[CHAINS[row.dtype]]]
+    assert too_fast == []
+
+
+@pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.stem)
+def test_no_sum_of_two_vectors_is_faster_than_the_triad_that_moves_as_much(path):
+    record = load(path.stem)
+    (triad,) = record.named("independent roofs", "stream triad")
+    sums = [*record.named("vector add"), *record.named("copy bandwidth", "add"), *record.named("roofline add")]
+    assert max(row.achieved for row in sums) < 1.01 * triad.achieved
+
+
 def test_an_unknown_device_lists_the_known_ones(tmp_path):
     save(RECORD, tmp_path)
     with pytest.raises(LookupError, match="did you mean 'nvidia-t4'"):

@@ -13,7 +13,7 @@ NAME = "launch latency"
 
 
 def launch_latency(setting: Setting) -> Iterator[Row]:
-    """One number is added to vectors of growing length: queued back to back, in a graph, and waited for each time.
+    """Add a number to vectors of growing length: queued back to back, in a graph, and waited for each time.
 
     Time is all there is here; these rows have no rate.
     """

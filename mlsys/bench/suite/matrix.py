@@ -15,7 +15,7 @@ LIBRARY = "vendor library"
 
 
 def matmul_by_dtype(setting: Setting) -> Iterator[Row]:
-    """Square products through the vendor's library in every format, held against products that stay on the chip."""
+    """Time the vendor library's square products in every format, held against products that stay on the chip."""
     for precision in precisions_of(setting.ceilings.device):
         ceiling = setting.ceilings.product_roof(precision).m_as("TFLOP/s")
         for side in setting.sizes.matmul:
@@ -25,7 +25,7 @@ def matmul_by_dtype(setting: Setting) -> Iterator[Row]:
 
 
 def sparse_matmul(setting: Setting) -> Iterator[Row]:
-    """Products with 2:4 sparse weights beside the same dense ones.
+    """Time products with 2:4 sparse weights beside the same dense ones.
 
     The rate counts the FLOPs of the weights that are kept, half of a dense product's, so that the dense ceiling holds;
     the speed-up is the ratio to the peer "dense". Needs sparse tensor cores: Ampere (8.0) or later.
@@ -51,14 +51,14 @@ def sparse_matmul(setting: Setting) -> Iterator[Row]:
 
 
 def prune_2_of_4(weight: torch.Tensor) -> torch.Tensor:
-    """`weight` with the two smaller magnitudes of every four along a row set to zero."""
+    """Set the two smaller magnitudes of every four along a row of `weight` to zero."""
     groups = weight.reshape(-1, 4)
     smallest = groups.abs().topk(2, dim=1, largest=False).indices
     return groups.scatter(1, smallest, 0).view_as(weight)
 
 
 def dense_layer_by_batch(setting: Setting) -> Iterator[Row]:
-    """A dense layer in fp16 whose weights come from memory each time, from batch 1 on.
+    """Time a dense layer in fp16 whose weights come from memory each time, from batch 1 on.
 
     The ceiling is the measured roofline's: the lower of the products' roof and read bandwidth times intensity.
     """

@@ -21,7 +21,7 @@ LONG_ELEMENTS = 2**26
 
 
 def copy_bandwidth(setting: Setting) -> Iterator[Row]:
-    """Four mixes of reads and writes over arrays far larger than the L2, all held against the triad's bandwidth."""
+    """Time four mixes of reads and writes over arrays far larger than the L2, all held against the triad."""
     a, b, c = (setting.randn(setting.sizes.copy_bytes // FP32_BYTES) for _ in range(3))
     for mix, (arrays, call) in MIXES.items():
         moved = arrays * a.nbytes
@@ -30,7 +30,7 @@ def copy_bandwidth(setting: Setting) -> Iterator[Row]:
 
 
 def working_set(setting: Setting) -> Iterator[Row]:
-    """Copies of growing size, again and again: from what stays in the L2 to what does not.
+    """Time repeated copies of growing size: from what stays in the L2 to what does not.
 
     All are held against the L2's bandwidth, for a part of a larger set stays there as well.
     """
@@ -41,7 +41,7 @@ def working_set(setting: Setting) -> Iterator[Row]:
 
 
 def stride(setting: Setting) -> Iterator[Row]:
-    """Reads of equally many elements, with growing distances; the rate counts only the bytes that were asked for."""
+    """Time reads of equally many elements at growing distances; the rate counts only the bytes asked for."""
     if find_spec("triton") is None:
         return
     from mlsys.measure.triton_kernels import STRIDE_BLOCK, strided_sum
@@ -59,7 +59,7 @@ def stride(setting: Setting) -> Iterator[Row]:
 
 
 def host_link(setting: Setting) -> Iterator[Row]:
-    """Transfers of growing size between host and device, held against large ones of pinned memory.
+    """Time transfers of growing size between host and device, held against large ones of pinned memory.
 
     Both ways at once are held against the sum of the two ways: so much would cross a link of two full lanes.
     """
@@ -73,7 +73,7 @@ def host_link(setting: Setting) -> Iterator[Row]:
 
 
 def host_add(setting: Setting) -> Iterator[Row]:
-    """Sums of two vectors on the host's CPU, all cores; short ones change from call to call, so that none is cached.
+    """Time sums of two vectors on all cores of the host; short ones change with each call, so that none is cached.
 
     The rate counts three arrays, as on the GPU. A CPU that reads a line before it overwrites it moves a fourth. The
     ceiling is the best of numpy's mixes of reads and writes, each with a slice for every core.
@@ -98,7 +98,7 @@ def sets_beyond(moved: int, cache_bytes: int) -> int:
 
 
 def vector_add(setting: Setting) -> Iterator[Row]:
-    """Sums of two vectors that come from memory: short ones change from call to call, together larger than the L2."""
+    """Time sums of two vectors from memory: short ones change with each call and together are larger than the L2."""
     for elements in setting.sizes.add_elements:
         moved = 3 * FP32_BYTES * elements
         sets = sets_beyond(moved, setting.ceilings.device.cache_bytes)

@@ -15,7 +15,7 @@ EPSILON = 1e-5
 
 
 def softmax(setting: Setting) -> Iterator[Row]:
-    """Softmax of every row: one read and one write of the tensor, if a row is kept on the chip."""
+    """Time a softmax of every row: one read and one write of the tensor, if a row is kept on the chip."""
     rows, dtype = setting.sizes.rows, setting.half
     for columns in setting.sizes.columns:
         x = setting.randn(rows, columns, dtype=PRECISIONS[dtype])
@@ -27,7 +27,7 @@ def softmax(setting: Setting) -> Iterator[Row]:
 
 
 def layernorm(setting: Setting) -> Iterator[Row]:
-    """Layernorm with scale and shift: one read and one write of the tensor."""
+    """Time a layernorm with scale and shift: one read and one write of the tensor."""
     rows, dtype = setting.sizes.rows, setting.half
     for columns in setting.sizes.columns:
         x = setting.randn(rows, columns, dtype=PRECISIONS[dtype])
@@ -41,7 +41,7 @@ def layernorm(setting: Setting) -> Iterator[Row]:
 
 
 def embedding(setting: Setting) -> Iterator[Row]:
-    """Sums of randomly gathered table rows, from rows shorter than a memory transaction to long ones."""
+    """Time sums of randomly gathered table rows, from rows shorter than a memory transaction to long ones."""
     bags, bag_size = setting.sizes.bags, setting.sizes.bag_size
     for dim in setting.sizes.row_elements:
         op = ops.embedding_bag(bags=bags, bag_size=bag_size, dim=dim, dtype="fp32")

@@ -72,7 +72,7 @@ class Setting:
         return "bf16" if self.ceilings.device.has_bf16 else "fp16"
 
     def randn(self, *shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-        """Random normal numbers on the device."""
+        """Draw random normal numbers on the device."""
         return torch.randn(shape, device=self.device, dtype=dtype)
 
     def row(self, name: str, variant: str, shape: tuple[int, ...], dtype: str, **how: Any) -> Row:
@@ -87,7 +87,7 @@ class Setting:
         return self.row(name, variant, shape, dtype, work=moved / 1e9, ceiling=ceiling, rate_unit="GB/s", **how)
 
     def peers(self, call: Work, others: Mapping[str, Work]) -> dict[str, Work]:
-        """Those of `others` that run here and agree with `call`; the rest is named with its reason, and left out.
+        """Select those of `others` that run here and agree with `call`; print why the rest is left out.
 
         Work returns a tensor or a tuple of tensors.
         """
@@ -110,12 +110,12 @@ def _checked(made: torch.Tensor | tuple[torch.Tensor, ...]) -> list[torch.Tensor
 
 
 def compiled(function: Callable[..., Any], *inputs: Any) -> dict[str, Work]:
-    """The peer torch.compile, in its default mode, for inputs of just this shape."""
+    """Make the peer torch.compile, in its default mode, for inputs of just this shape."""
     return {"torch.compile": partial(torch.compile(function, dynamic=False), *inputs)}
 
 
 def liger(function: str, *inputs: Any) -> dict[str, Work]:
-    """The peer liger-kernel, by the name of its autograd function; none where it is not installed."""
+    """Make the peer liger-kernel, by the name of its autograd function; none where it is not installed."""
     if find_spec("liger_kernel") is None:
         return {}
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from mlsys.classroom.canvas.csv_file import Table
 from mlsys.classroom.canvas.gradebook import NOT_OURS, TEST_STUDENT, Assignment, Gradebook
-from mlsys.classroom.store.record import Record
+from mlsys.classroom.store.record import MARKED, Record
 from mlsys.classroom.students.identity import find
 from mlsys.classroom.students.roster import Student
 from mlsys.errors import InvalidValue
@@ -50,9 +50,9 @@ class Filled:
 
 
 def score_of(record: Record) -> Score:
-    """Return the score in a record; none as long as points wait for a GPU or a person, or when it was refused."""
+    """Return the score in a record; none as long as points wait, or when it was refused and no person gave points."""
     most = sum(question.max_points for question in record.questions)
-    if record.refused:
+    if record.refused and not any(question.verdict == MARKED for question in record.questions):
         return Score(record.student, None, most, f"refused: {record.refused}")
     waiting = {question.verdict: question.question for question in record.questions if question.waiting}
     if waiting:

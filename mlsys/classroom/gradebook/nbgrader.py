@@ -4,7 +4,7 @@ from pathlib import Path
 
 from nbgrader.plugins.export import CsvExportPlugin
 
-from mlsys.classroom.gradebook.scores import marks_in
+from mlsys.classroom.gradebook.marks import as_points, marks_of
 from mlsys.classroom.store.record import Record
 from mlsys.classroom.store.store import Store
 from mlsys.course.nbgrader import log_to, nbgrader_config, open_gradebook
@@ -28,23 +28,13 @@ def record_refusal(tree: CourseTree, lab: str, student: str, reason: str) -> Non
 def marked_records(tree: CourseTree, store: Store, lab: str) -> dict[str, Record | None]:
     """Return the records of a lab with the points that people gave, by student; None for one that cannot be read."""
     records = store.records(lab)
-    given = _marks(tree, lab) if records else {}
+    given = as_points(marks_of(tree, lab)) if records else {}
     return {student: record.marked(given) if record else None for student, record in records.items()}
-
-
-def _marks(tree: CourseTree, lab: str) -> dict[tuple[str, str], float]:
-    """Return the points that people gave, by student and grade_id."""
-    if not tree.gradebook.is_file():  # opening it would make one
-        return {}
-    with open_gradebook(tree) as gradebook:
-        found: dict[tuple[str, str], float] = {}
-        for submission in gradebook.assignment_submissions(lab):
-            found |= marks_in(submission.student.id, submission.notebooks)
-        return found
 
 
 def export_gradebook(tree: CourseTree, lab: str, path: Path) -> None:
     """Write one lab's grades as nbgrader itself exports them."""
+    path.unlink(missing_ok=True)  # nbgrader would write into the file that a backup keeps
     with open_gradebook(tree) as gradebook, log_to(tree.log(f"{lab}-export")):
         CsvExportPlugin(to=str(path), assignment=[lab]).export(gradebook)
 

@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import TypeGuard
 
 from sqlalchemy.exc import DBAPIError, OperationalError
 
@@ -34,6 +35,7 @@ _SQLITE = (
     sqlite3.SQLITE_PERM,
 )
 """Errors by which SQLite says that the course's folder, not a submission, is at fault."""
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _IN_LOGS = (
     "disk is full",
     "disk i/o error",
@@ -109,12 +111,23 @@ def disk_faults(tree: CourseTree) -> Iterator[None]:
         if isinstance(error.__cause__, NbgraderFailed) and (fault := _fault_in_log(error.__cause__.log)):
             raise UserError(_cure(tree, fault)) from error
         raise
-    except (OperationalError, OSError) as error:
+    except (DBAPIError, OSError) as error:
+        if is_damaged(error):
+            raise UserError(
+                f"{tree.gradebook} is damaged ({error.orig}): put the newest gradebook.db of {tree.backups} in its "
+                "place. Without one, move the file away: scores come back from the records, marks do not"
+            ) from error
         if fault := fault_of_machine(error):
             raise UserError(_cure(tree, fault)) from error
         raise
     finally:
         log.removeFilter(_says_more_than_the_error)
+
+
+def is_damaged(error: BaseException) -> TypeGuard[DBAPIError]:
+    """Return whether SQLite found that the file is no database, or a broken one."""
+    cause = error.orig if isinstance(error, DBAPIError) else None
+    return isinstance(cause, sqlite3.Error) and getattr(cause, "sqlite_errorcode", 0) & 0xFF in _DAMAGED
 
 
 def _says_more_than_the_error(record: logging.LogRecord) -> bool:

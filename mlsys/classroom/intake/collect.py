@@ -6,17 +6,18 @@ unknown to the roster, or missing.
 
 import os
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from mlsys.classroom.intake.archive import check_total, open_source
 from mlsys.classroom.intake.files import NOTHING, SUBMITTED, SubmittedFile, read_file, utc_time
 from mlsys.classroom.intake.layouts import STAMP, Ignored, Upload
 from mlsys.classroom.intake.notebook_choice import notebook_of
-from mlsys.classroom.intake.reader import Refused
+from mlsys.classroom.intake.reader import OfAnotherLab, Refused
 from mlsys.classroom.intake.reading import check_notebook
 from mlsys.classroom.intake.roster_matching import Matched, by_student
 from mlsys.classroom.store.store import FileStore, Store
@@ -42,6 +43,7 @@ class Collected:
         ignored: files that belong to nobody, and why.
         doubtful: attempts whose time is not known, and why.
         missing: students of the roster who handed in nothing here.
+        before: the attempts before these came in.
     """
 
     choices: Mapping[str, tuple[Choice, ...]]
@@ -50,6 +52,7 @@ class Collected:
     ignored: tuple[Ignored, ...] = ()
     doubtful: tuple[Ignored, ...] = ()
     missing: tuple[str, ...] = ()
+    before: Mapping[str, History] = field(default_factory=dict, compare=False)
 
     @property
     def students(self) -> list[str]:
@@ -95,7 +98,8 @@ def collect(
 
     Raises:
         UserError: no such source, a zip beyond the limits, an unknown policy, a policy that needs due times which the
-            roster does not have, or a folder that cannot be written.
+            roster does not have, a source of which more than half is another lab's, or a folder that cannot be
+            written.
     """
     candidates((), policy)
     store = store or FileStore(tree)
@@ -113,13 +117,18 @@ def collect(
             every = (item.file.size for items in handed.students.values() for item in items if item.is_notebook)
             check_total(source, every)
         _check_policy(policy, handed, roster, lab)
-        histories, doubtful = {}, []
+        arrived: dict[str, _Arrived] = {}
         for student, items in handed.students.items():
             intake = _Intake(store, lab, student, check)
             history = store.history(lab, student)
             if source is not None:
                 history = intake.with_earlier(history, tree.submitted(lab, student))
-            for attempt, doubt in intake.attempts(items, history, now or datetime.now(UTC)):
+            arrived[student] = _Arrived(intake, history, intake.attempts(items, history, now or datetime.now(UTC)))
+        if source is not None:
+            _check_lab(source, lab, arrived.values())
+        histories, doubtful = {}, []
+        for student, (intake, history, attempts) in arrived.items():
+            for attempt, doubt in attempts:
                 if doubt:
                     doubtful.append(Ignored(attempt.name, doubt))
                 if source is not None or not _was_put_there(attempt, history):
@@ -133,8 +142,23 @@ def collect(
             put(tree, store, lab, student, choices[student][0])
     missing = [student for student in roster.students if student not in choices] if roster else []
     return Collected(
-        choices, histories, tuple(handed.unknown), tuple(handed.ignored), tuple(doubtful), tuple(sorted(missing))
+        choices,
+        histories,
+        tuple(handed.unknown),
+        tuple(handed.ignored),
+        tuple(doubtful),
+        tuple(sorted(missing)),
+        {student: one.history for student, one in arrived.items()},
     )
+
+
+def take_back(collected: Collected, tree: CourseTree, store: Store, lab: str, student: str, digest: str) -> None:
+    """Forget what came in of a student now, and put the attempt with this digest back where it is graded."""
+    history = collected.before[student]
+    store.save_history(lab, student, history)
+    kept = [attempt for attempt in history.attempts if attempt.digest == digest]
+    if kept:
+        put(tree, store, lab, student, Choice(kept[-1]))
 
 
 def _is_of(lab: str, file: SubmittedFile) -> bool:
@@ -172,6 +196,21 @@ def _was_put_there(attempt: Attempt, history: History) -> bool:
     return bool(history.attempts) if nothing else attempt.digest in {one.digest for one in history.attempts}
 
 
+def _check_lab(source: Path, lab: str, arrived: Iterable["_Arrived"]) -> None:
+    """Refuse a source that is mostly another lab's: the wrong file was named, and nothing may come of it.
+
+    Raises:
+        UserError: more than half of what came in are notebooks of other labs.
+    """
+    attempts = [attempt for one in arrived for attempt, _ in one.attempts]
+    others = [attempt for one in arrived for attempt, _ in one.attempts if attempt.digest in one.intake.other_lab]
+    if 2 * len(others) > len(attempts):
+        raise UserError(
+            f"{len(others)} of the {len(attempts)} notebooks in {source} are not of lab {lab!r} ({others[0].name}: "
+            f"{others[0].refused}). Nothing was changed: name the file of this lab, or the lab of this file"
+        )
+
+
 def _check_policy(policy: str, handed: Matched, roster: Roster | None, lab: str) -> None:
     origins = {item.origin for items in handed.students.values() for item in items}
     if policy == "on-time" and not (roster and lab in roster.labs) and origins - {"canvas"}:
@@ -189,6 +228,7 @@ class _Intake:
     lab: str
     student: str
     check: Callable[[bytes], None]
+    other_lab: set[str] = field(default_factory=set)  # digests of notebooks that are another lab's
 
     def with_attempt(self, history: History, attempt: Attempt) -> History:
         """Return the history with one attempt more, kept in the store, unless it is known already."""
@@ -250,8 +290,18 @@ class _Intake:
         try:
             self.check(data)
         except Refused as reason:
+            if isinstance(reason, OfAnotherLab):
+                self.other_lab.add(attempt.digest)
             return replace(attempt, refused=str(reason))
         return attempt
+
+
+class _Arrived(NamedTuple):
+    """What came in of one student, before it is kept; each attempt with the doubt about its time."""
+
+    intake: _Intake
+    history: History
+    attempts: list[tuple[Attempt, str]]
 
 
 def _deadline(store: Store, student: str, lab: str, roster: Roster | None) -> tuple[datetime | None, int]:

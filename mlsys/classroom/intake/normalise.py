@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from nbformat import NotebookNode
 
-from mlsys.classroom.intake.reader import Refused
+from mlsys.classroom.intake.reader import OfAnotherLab, Refused
 from mlsys.core.cells import defined_names
 from mlsys.judge.student_cells import read_added
 
@@ -44,7 +44,9 @@ def normalise(submitted: NotebookNode, released: NotebookNode, original: Noteboo
     name = str(released.metadata["mlsys"]["lab"])
     claimed = str(submitted.metadata.get("mlsys", {}).get("lab", ""))
     if claimed and claimed != name:
-        raise Refused(f"the notebook is of lab {claimed[:40]!r}, not of lab {name!r}: hand in the notebook of this lab")
+        raise OfAnotherLab(
+            f"the notebook is of lab {claimed[:40]!r}, not of lab {name!r}: hand in the notebook of this lab"
+        )
     matches = _match(submitted.cells, released.cells)
     if not any(_is_ours(released.cells[place]) for place in matches.values()):
         raise Refused(

@@ -29,6 +29,10 @@ class Refused(Exception):
     """A submission that cannot be graded; the message is the reason, for the student."""
 
 
+class OfAnotherLab(Refused):
+    """A submission that is a notebook of another lab."""
+
+
 def read_submission(path: Path) -> NotebookNode:
     """Return the notebook in `path`, cleaned.
 

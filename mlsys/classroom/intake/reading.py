@@ -8,7 +8,7 @@ from typing import TypeVar
 from nbformat import NotebookNode
 
 from mlsys.classroom.intake.canonical import canonical_notebook
-from mlsys.classroom.intake.reader import Refused, notebook_from, read_submission
+from mlsys.classroom.intake.reader import OfAnotherLab, Refused, notebook_from, read_submission
 from mlsys.classroom.processes.limited import LimitExceeded, imported_first, limited
 from mlsys.course.digest import digest
 from mlsys.course.tree import CourseTree
@@ -36,12 +36,14 @@ class Canonical:
         notebook: the canonical notebook.
         refused: why there is none.
         unreadable: whether the file is no notebook at all, of whichever lab.
+        other_lab: whether it is a notebook of another lab.
         failed: whether the fault may be ours: a limit was met, or an error that nobody foresaw.
     """
 
     notebook: NotebookNode | None = None
     refused: str = ""
     unreadable: bool = False
+    other_lab: bool = False
     failed: bool = False
 
 
@@ -58,6 +60,7 @@ class LabReader:
         """Read what was handed in now, and keep what is made of it until it is asked for.
 
         Raises:
+            OfAnotherLab: `data` is a notebook of another lab.
             Refused: `data` is no notebook, or takes too much time or memory to read.
         """
         found = self._read(data)
@@ -66,6 +69,8 @@ class LabReader:
         if self._kept_bytes + len(data) <= MAX_KEPT_BYTES:
             self._kept_bytes += len(data)
             self._kept[digest(data)] = found
+        if found.other_lab:
+            raise OfAnotherLab(found.refused)
         if found.unreadable:
             raise Refused(found.refused)
 
@@ -134,7 +139,7 @@ def _read(tree: CourseTree, lab: str, data: bytes) -> Canonical:
     try:
         return Canonical(_canonical(tree, lab, submitted, digest(data)))
     except Refused as reason:
-        return Canonical(refused=str(reason))
+        return Canonical(refused=str(reason), other_lab=isinstance(reason, OfAnotherLab))
 
 
 def _canonical(tree: CourseTree, lab: str, submitted: NotebookNode, submission: str) -> NotebookNode:

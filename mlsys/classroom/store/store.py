@@ -5,7 +5,7 @@ nbgrader's gradebook is written from it. `FileStore` keeps it in the folder of t
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from mlsys.classroom.store.codec import Unreadable, decode, encode, loaded, typed
+from mlsys.classroom.store.marks import KeptMarks, Marks
 from mlsys.classroom.store.record import Record
 from mlsys.classroom.store.run import Run
 from mlsys.classroom.students.deadlines import aware
@@ -53,6 +54,12 @@ class Store(Protocol):
 
     def save_run(self, lab: str, run: Run) -> None:
         """Keep the latest run of a lab, readable for the instructor only."""
+
+    def marks(self, lab: str) -> dict[str, Marks]:
+        """Return what people gave, by student, as it was last seen in the gradebook."""
+
+    def save_marks(self, lab: str, marks: Mapping[str, Marks]) -> None:
+        """Keep what people gave."""
 
     def history(self, lab: str, student: str) -> History:
         """Return the attempts of a student; none if nothing was handed in.
@@ -129,6 +136,17 @@ class FileStore:
         path = self.tree.run(lab)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_atomically(path, encode(run))
+
+    def marks(self, lab: str) -> dict[str, Marks]:
+        """Read the file of the marks."""
+        try:
+            return decode(self.tree.marks(lab).read_bytes(), KeptMarks).students
+        except (FileNotFoundError, Unreadable):  # what they were is in the gradebook too
+            return {}
+
+    def save_marks(self, lab: str, marks: Mapping[str, Marks]) -> None:
+        """Write the file of the marks."""
+        write_atomically(self.tree.marks(lab), encode(KeptMarks(dict(marks))))
 
     def history(self, lab: str, student: str) -> History:
         """Read the list of attempts."""

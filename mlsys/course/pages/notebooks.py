@@ -23,6 +23,9 @@ from mlsys.measure.records import RESULTS_FOLDER
 NUMBERS_TAG = "numbers"
 """Marks the cells of a page that only hand numbers to its prose; a notebook has no use for them."""
 
+NO_CHAPTER = ("errata",)
+"""Pages that compute as chapters do, and are no chapters."""
+
 _INSTALL = """# Run this cell first: it installs the course's package where it is missing, as in Colab.
 import importlib.util
 from pathlib import Path
@@ -32,6 +35,8 @@ if importlib.util.find_spec("mlsys") is None:
 for folder in ("_figures", "labs/results"):
     Path(folder).mkdir(parents=True, exist_ok=True)"""
 _FIGURES = re.compile(r"^from _figures import (\w+)", re.M)
+_STARTS = re.compile(r"^chapter = start_chapter\(", re.M)
+_HEADING_OR_FENCE = re.compile(r"^(?:## |```)", re.M)
 _LANGUAGE = re.compile(r"^lang: (\w+)", re.M)
 _SECTION = re.compile(r"^\((?P<label>[\w-]+)\)=\s*\n#+ (?P<title>.+)$", re.M)
 _RECORD = re.compile(r"""records\.load\(["']([\w-]+)["']\)""")
@@ -41,6 +46,31 @@ def is_chapter(page: Path) -> bool:
     """Whether a page of the book is a notebook: its front matter names a kernel."""
     front_matter = page.read_text(encoding="utf-8").split("\n---", 1)[0]
     return front_matter.startswith("---") and "\nkernelspec:" in front_matter
+
+
+def numbers_sections(page: Path) -> bool:
+    """Whether the sections of a page are numbered: it is a chapter, and so it calls `start_chapter`."""
+    return page.stem not in NO_CHAPTER and bool(_STARTS.search(page.read_text(encoding="utf-8")))
+
+
+def with_numbered_sections(text: str) -> str:
+    r"""Return the text of a page with a number before each of its second-level headings.
+
+    >>> with_numbered_sections("# Title\n\n## One\n\n### Below\n\n```\n## a comment\n```\n\n## Two\n")
+    '# Title\n\n## 1. One\n\n### Below\n\n```\n## a comment\n```\n\n## 2. Two\n'
+    """
+    place, inside = 0, False
+
+    def numbered(found: re.Match[str]) -> str:
+        nonlocal place, inside
+        if found[0] == "```":
+            inside = not inside
+        if found[0] == "```" or inside:
+            return found[0]
+        place += 1
+        return f"## {place}. "
+
+    return _HEADING_OR_FENCE.sub(numbered, text)
 
 
 def build_chapters(root: Path) -> list[Path]:
@@ -68,8 +98,10 @@ def build_chapters(root: Path) -> list[Path]:
 
 def chapter_notebook(root: Path, page: Path) -> NotebookNode:
     """The notebook of one page, without outputs, with the same cell ids at every run."""
-    page_cells = jupytext.read(page, fmt="md:myst").cells
     text = page.read_text(encoding="utf-8")
+    if numbers_sections(page):
+        text = with_numbered_sections(text)
+    page_cells = jupytext.reads(text, fmt="md:myst").cells
     language = _LANGUAGE.search(text.split("\n---", 1)[0])
     plain = PlainMarkdown(
         page.name,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mlsys.classroom.intake import reading
-from mlsys.classroom.intake.reader import Refused
+from mlsys.classroom.intake.reader import OfAnotherLab, Refused
 from mlsys.classroom.intake.reading import LabReader, ReadingFailed
 from mlsys.classroom.processes.limited import LimitExceeded
 from mlsys.course.digest import digest
@@ -56,7 +56,8 @@ def test_what_would_take_too_much_memory_to_keep_is_read_again(
 def test_a_notebook_of_another_lab_is_readable_and_not_gradable(adding: Course, calls: list[str]) -> None:
     data = (adding[2] / "other-lab.ipynb").read_bytes()
     reader = LabReader(adding[1], "adding")
-    reader.check(data)
+    with pytest.raises(OfAnotherLab, match="of lab 'subtracting'"):
+        reader.check(data)
     with pytest.raises(Refused, match="of lab 'subtracting'") as found:
         reader.canonical(data)
     assert not isinstance(found.value, ReadingFailed)

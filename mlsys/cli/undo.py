@@ -1,0 +1,59 @@
+"""`mlsys undo`: bring back the class as it was before the last grading run."""
+
+import argparse
+import shutil
+from pathlib import Path
+
+from rich.console import Console
+
+from mlsys.classroom.gradebook.marks import marks_of
+from mlsys.classroom.gradebook.nbgrader import marked_records
+from mlsys.classroom.store.backup import back_up, backups, lab_of, restore
+from mlsys.classroom.store.store import FileStore
+from mlsys.course.tree import COURSE, CourseTree
+from mlsys.errors import UnknownName, UserError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `mlsys undo`."""
+    parser.add_argument("--to", metavar="NAME", help="name of an older backup (default: the newest)")
+    parser.add_argument("--yes", action="store_true", help="do it; without it, the scores that change are listed only")
+    parser.add_argument("--course", type=Path, default=Path(COURSE), help="folder of the nbgrader tree (%(default)s)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """List what the last backup would change; with `--yes`, bring it back."""
+    tree, console = CourseTree(args.course), Console(markup=False, highlight=False, soft_wrap=True)
+    kept = {path.name: path for path in backups(tree)}
+    if not kept:
+        raise UserError(f"{tree.backups} holds no backup, so there is nothing to undo: `mlsys grade` makes one")
+    if args.to and args.to not in kept:
+        raise UnknownName.of("backup", args.to, kept)
+    backup = kept[args.to or max(kept)]
+    lab = lab_of(backup)
+    before, now = scores(CourseTree(backup), lab), scores(tree, lab)
+    console.print(f"The last run on {lab} began with the state in {backup}")
+    for student in sorted(before.keys() | now.keys()):
+        if before.get(student) != now.get(student):
+            console.print(f"  {student}: {now.get(student, 'nothing')} -> {before.get(student, 'nothing')}")
+    for other in sorted(path.name for path in tree.records(lab).parent.iterdir() if path.name != lab):
+        then, today = marks_of(CourseTree(backup), other), marks_of(tree, other)
+        for student in sorted(student for student, marks in today.items() if then.get(student) != marks):
+            console.print(f"  {student}: marks given in {other} since then go, for the gradebook goes back as a whole")
+    if not args.yes:
+        console.print("Nothing was changed: run `mlsys undo --yes` to go back.")
+        return 3
+    with FileStore(tree).lock():
+        saved = back_up(tree, lab)
+        restore(tree, backup)
+        shutil.rmtree(backup)
+    console.print(f"Done. What was there is in {saved}: another `mlsys undo --yes` brings that back.")
+    return 0
+
+
+def scores(tree: CourseTree, lab: str) -> dict[str, str]:
+    """Return how everybody came out, in words."""
+    return {
+        student: f"{record.points:g} points{' (refused)' if record.refused else ''}" if record else "unreadable"
+        for student, record in marked_records(tree, FileStore(tree), lab).items()
+    }
