@@ -7,6 +7,7 @@ its figure functions and the records of measurements.
 
 import json
 import re
+from ast import literal_eval
 from pathlib import Path
 
 import jupytext
@@ -164,4 +165,4 @@ def _numbers(root: Path, page: Path) -> dict[str, str]:
             raise UserError(f"{page.name}: its numbers are not computed yet ({path} is missing): run `make book` first")
         return {}
     glued = json.loads(path.read_text(encoding="utf-8"))
-    return {name: str(output["data"]["text/plain"]).strip("'\"") for name, output in glued.items()}
+    return {name: str(literal_eval(output["data"]["text/plain"])) for name, output in glued.items()}
