@@ -215,7 +215,7 @@ def tile_times(rows: Sequence[Row], acc: Accelerator, rates: Mapping[str, Quanti
         if round(side) != side:  # the others are on the axis
             label = " × ".join(str(part) for part in tile_of(row.variant))
             ax.annotate(
-                label, (side, time_ms), xytext=(-26, 13), textcoords="offset points", ha="center", fontsize=9,
+                label, (side, time_ms), xytext=(-24, 19), textcoords="offset points", ha="center", fontsize=9,
                 color=colors["RedLine"],
             )  # fmt: skip
     floor = arithmetic_ms(rows[0], acc)

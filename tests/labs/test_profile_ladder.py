@@ -1,13 +1,21 @@
 """The script that profiles the ladder, with a stand-in for `ncu`, which is not here."""
 
 import csv
+import importlib
 import json
 import stat
 import sys
 from pathlib import Path
 from runpy import run_path
 
+import matplotlib as mpl
 import pytest
+
+mpl.use("Agg")
+
+import matplotlib.pyplot as plt
+
+from mlsys.measure import records
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "scripts/profile_ladder.py"
@@ -130,3 +138,27 @@ def test_a_command_that_does_not_end_is_stopped_with_all_that_it_started(script)
     said = script["bounded"]([sys.executable, "-c", "import time; print('here', flush=True); time.sleep(60)"], 2)
     assert "here" in said
     assert "stopped after 2 s" in said
+
+
+def test_every_rung_is_in_the_record_and_has_a_profile_and_the_figures_show_all(script, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "book")
+    figures = importlib.import_module("_figures.tiling")
+    found = figures.profiles()
+    assert set(found) == set(script["job_names"]())
+    record = records.load("nvidia-h200")
+    rungs = record.named("matmul ladder")
+    assert [row.variant for row in rungs] == [rung[3:].replace("_", " ") for rung in script["rungs"]()]
+    figures.rungs(rungs)
+    assert len(plt.gca().patches) == len(rungs)
+    figures.busy({rung: found[rung] for rung in [*script["rungs"](), "cublas"]})
+    assert all(len(panel.patches) == len(rungs) + 1 for panel in plt.gcf().axes)
+    plt.close("all")
+
+
+def test_tiles_fetch_from_the_l2_what_the_rule_counts(monkeypatch):
+    """The committed profiles against the chapter's count, N^3 (1/rows + 1/columns) numbers of two bytes."""
+    monkeypatch.syspath_prepend(ROOT / "book")
+    found = importlib.import_module("_figures.tiling").profiles()
+    for rows, columns in [(16, 16), (32, 32), (64, 64), (128, 128), (128, 256)]:
+        counted = 2 * 4096**3 * (1 / rows + 1 / columns)
+        assert found[f"tile_{rows}x{columns}x64"]["bytes from L2 to SMs"] == pytest.approx(counted, rel=0.01)
