@@ -89,7 +89,10 @@ def draw_layers() -> str:
             parts += _text(x + width / 2, y + 37, lines, size=11)
     height = 2 * _MARGIN + len(floors) * (_ROW + _GAP) - _GAP
     return _svg(
-        _WIDTH, height, parts, "The rooms of mlsys in floors: each uses lower floors only; dashed rooms are planned."
+        _WIDTH,
+        height,
+        parts,
+        "The folders of mlsys in layers: each uses lower layers only; dashed folders are planned.",
     )
 
 

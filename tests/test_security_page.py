@@ -1,4 +1,4 @@
-"""SECURITY.md names a test for each promise; the tests must be there."""
+"""SECURITY.md names a test for each guarantee; the tests must be there."""
 
 import re
 from pathlib import Path
@@ -8,8 +8,8 @@ TEXT = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
 NAMED = re.findall(r"`([\w/]+\.py)::(\w+)`", TEXT)
 
 
-def test_every_promise_names_a_test():
-    table = TEXT.partition("| promise | test |")[2].partition("##")[0]
+def test_every_guarantee_names_a_test():
+    table = TEXT.partition("| guarantee | test |")[2].partition("##")[0]
     rows = [row for row in table.splitlines()[2:] if row.startswith("|")]
     assert len(rows) > 20
     assert [row for row in rows if not re.search(r"`[\w/]+\.py::\w+`", row)] == []

@@ -27,7 +27,7 @@ LAUNCHED_ON = "NVIDIA H200, torch 2.11.0 with CUDA 13.0, driver 580.159.04, reco
 
 
 ENGLISH: Mapping[str, str] = {}
-"""What the functions below are given instead of translated labels: the texts stand in them in English."""
+"""What the functions below are given instead of translated labels: they hold the English texts themselves."""
 
 
 @dataclass(frozen=True)
@@ -46,18 +46,34 @@ class Trip:
         return self.copy_in + self.run + self.copy_out
 
 
+def chunked(trip: Trip, chunks: int) -> dict[str, list[tuple[float, float]]]:
+    """Return start and end of each chunk's copy in, run and copy out, where the three go on at the same time.
+
+    A chunk runs when it has arrived and the one before it is done; its copy out begins when it has run.
+    """
+    times: dict[str, list[tuple[float, float]]] = {"in": [], "run": [], "out": []}
+    for chunk in range(chunks):
+        ready = 0.0
+        for stage, length in (("in", trip.copy_in), ("run", trip.run), ("out", trip.copy_out)):
+            before = times[stage][-1][1] if chunk else 0.0
+            start = max(ready, before)
+            ready = start + length / chunks
+            times[stage].append((start, ready))
+    return times
+
+
 def label(text: str, labels: Mapping[str, str]) -> str:
-    """The text of a figure, in English or as `labels` says it."""
+    """Return the text of a figure, in English or as `labels` says it."""
     return labels[text] if labels else text
 
 
 def amount(number: str, unit: str, labels: Mapping[str, str]) -> str:
-    """A number and its unit; among Hebrew words they are set apart, so that they keep this order."""
+    """Return a number and its unit; among Hebrew words they are isolated, so that they keep this order."""
     return f"\u2066{number} {unit}\u2069" if labels else f"{number} {unit}"
 
 
 def call_stack(labels: Mapping[str, str] = ENGLISH) -> None:
-    """One line at the top, many kernels at the bottom, and at each arrow the decision that is taken there."""
+    """Draw one line at the top, many kernels below it, and at each arrow the decision that is made there."""
     _, ax, colors, _ = viz.setup_plot(figsize=(WIDTH, 6.0))
     ax.set(xlim=(0, 10), ylim=(0.3, 12.5))
     ax.axis("off")
@@ -67,8 +83,8 @@ def call_stack(labels: Mapping[str, str] = ENGLISH) -> None:
         (6.4, "backend for this device", "BlueL", "BlueLine"),
     ]
     decisions = [
-        (11.4, "which operator? do the shapes fit?\nis a gradient wanted?"),
-        (8.9, "where do the tensors lie?\nwhich number format?"),
+        (11.4, "which operator? do the shapes fit?\nis a gradient needed?"),
+        (8.9, "where are the tensors?\nwhich number format?"),
         (6.4, "which shape and layout?\nhow large a workspace?"),
         (3.9, "put into a queue: the host goes on,\nthe device starts when it is free"),
     ]
@@ -89,7 +105,7 @@ def call_stack(labels: Mapping[str, str] = ENGLISH) -> None:
     for block in range(8):
         text = label("block", labels)
         _box(ax, 0.1 + 1.23 * block, 1.2, 1.05, text, colors["VioletL"], colors["VioletLine"])
-    below = label("blocks of threads on the device's cores: here it is computed", labels)
+    below = label("blocks of threads on the device's cores compute the result", labels)
     ax.text(5.0, 0.6, below, ha="center", fontsize=10)
 
 
@@ -102,7 +118,7 @@ def _box(ax: Axes, x: float, y: float, width: float, text: str, fill: str, edge:
 
 
 def timelines(trips: list[Trip], labels: Mapping[str, str] = ENGLISH) -> None:
-    """When the host, the link and the device are busy in an offload, against the host's doing it alone."""
+    """Draw when the host, the link and the device are busy in an offload, and how long the host alone needs."""
     viz.apply_style()
     import matplotlib.pyplot as plt
 
@@ -139,8 +155,78 @@ def timelines(trips: list[Trip], labels: Mapping[str, str] = ENGLISH) -> None:
     axes[-1].set_xlabel(label("time, ms", labels))
 
 
+def duplex(trip: Trip, chunks: int, labels: Mapping[str, str] = ENGLISH) -> None:
+    """Draw an offload whose steps follow each other above one in chunks, which uses both directions of the link.
+
+    The pale end of the host's bar is the read of what it overwrites, a fourth array beside the three of an addition.
+    """
+    viz.apply_style()
+    import matplotlib.pyplot as plt
+
+    colors = viz.COLORS
+    _, axes = plt.subplots(2, 1, figsize=(WIDTH, 4.2), sharex=True, layout="constrained")
+    titles = (label("one step after the other", labels), label("in chunks, both directions at once", labels))
+    lanes = [label(lane, labels) for lane in ("CPU alone", "link, out", "device", "link, in")]
+    for ax, pieces, title in zip(axes, (1, chunks), titles, strict=True):
+        times = chunked(trip, pieces)
+        for lane, stage, color in ((3, "in", "OrangeLine"), (2, "run", "GreenLine"), (1, "out", "BrownLine")):
+            for number, (start, end) in enumerate(times[stage], 1):
+                edge = colors[color] if stage == "run" else "white"  # a white edge would hide so short a run
+                ax.barh(lane, end - start, left=start, height=0.6, color=colors[color], edgecolor=edge, linewidth=0.7)
+                if pieces > 1 and stage != "run":
+                    ax.text((start + end) / 2, lane, str(number), ha="center", va="center", color="white", fontsize=8)
+        total = times["out"][-1][1]
+        ax.axvline(total, color=colors["primary"], linewidth=1, linestyle=":")
+        ax.text(total + 0.1, 2, amount(f"{total:.1f}", "ms", labels), va="center", fontsize=9)
+        ax.barh(0, trip.on_host, height=0.6, color=colors["BlueLine"])
+        ax.barh(0, trip.on_host / 3, left=trip.on_host, height=0.6, color=colors["BlueL"], edgecolor=colors["BlueLine"])
+        said = " – ".join(f"{time:.1f}" for time in (trip.on_host, 4 / 3 * trip.on_host))
+        ax.text(4 / 3 * trip.on_host + 0.1, 0, amount(said, "ms", labels), va="center", fontsize=9)
+        ax.set(yticks=range(4), yticklabels=lanes, xlim=(0, 1.15 * trip.total))
+        ax.set_title(title, fontsize=10, loc="left")
+        ax.grid(visible=False, axis="y")
+    axes[-1].set_xlabel(label("time, ms", labels))
+
+
+def latency_and_throughput(times_s: Mapping[int, float], labels: Mapping[str, str] = ENGLISH) -> None:
+    """Draw the time of one launch over its count of inputs, and below it the answers per second."""
+    viz.apply_style()
+    import matplotlib.pyplot as plt
+
+    sizes = list(times_s)
+    _, (waits, rates) = plt.subplots(2, 1, figsize=(WIDTH, 4.4), sharex=True, layout="constrained")
+    waits.plot(sizes, [1e6 * time_s for time_s in times_s.values()], "o-", color=viz.COLORS["OrangeLine"])
+    waits.set(ylim=(0, 1.2e6 * max(times_s.values())), yticks=range(0, 12, 2))
+    waits.set_title(label("latency: µs until the answer is there", labels), fontsize=10, loc="left")
+    rates.plot(sizes, [size / time_s / 1e6 for size, time_s in times_s.items()], "o-", color=viz.COLORS["BlueLine"])
+    rates.set_title(label("throughput: million answers per second", labels), fontsize=10, loc="left")
+    rates.set(ylim=(0, None))
+    rates.set_xscale("log", base=2)
+    rates.set_xticks(sizes, [str(size) for size in sizes])
+    rates.minorticks_off()
+    rates.set_xlabel(label("inputs in one launch", labels))
+
+
+def overhead(times_s: Mapping[str, Mapping[int, float]], labels: Mapping[str, str] = ENGLISH) -> None:
+    """Draw the time per kernel over its count of numbers, launched "back to back" and replayed from a "graph"."""
+    _, ax, colors, _ = viz.setup_plot(figsize=(WIDTH, 3.2))
+    styles = {
+        "back to back": ("launches queued one by one", "BlueLine", 1.45),
+        "graph": ("replayed as a graph", "OrangeLine", 1.45),
+    }
+    for way, (text, color, lift) in styles.items():
+        sizes, times = list(times_s[way]), [1e6 * time_s for time_s in times_s[way].values()]
+        ax.plot(sizes, times, "o-", color=colors[color])
+        ax.text(sizes[0], lift * times[0], label(text, labels), color=colors[color], va="bottom", fontsize=10)
+    ax.set(xscale="log", yscale="log", ylim=(0.5, 100))
+    ax.set_yticks([1, 10, 100], ["1", "10", "100"])
+    ax.set_xlabel(label("numbers per kernel", labels))
+    ax.set_ylabel(label("time per kernel, µs", labels))
+    ax.minorticks_off()
+
+
 def recorded(record: Record, name: str, variant: str, size: int) -> Row:
-    """The row of one measurement, such as "host link" with "pinned to device" and a size in bytes.
+    """Return the row of one measurement, such as "host link" with "pinned to device" and a size in bytes.
 
     Raises:
         UserError: if the record has no such row; it lists those of this name.
@@ -154,7 +240,7 @@ def recorded(record: Record, name: str, variant: str, size: int) -> Row:
 
 
 def predicted_and_measured(cases: Mapping[str, tuple[float, float]], labels: Mapping[str, str] = ENGLISH) -> None:
-    """Predicted and measured time in milliseconds of each case, as two points on a logarithmic axis."""
+    """Draw predicted and measured time in milliseconds of each case, as two points on a logarithmic axis."""
     _, ax, colors, _ = viz.setup_plot(figsize=(WIDTH, 1.1 + 0.75 * len(cases)))
     times = [time_ms for pair in cases.values() for time_ms in pair]
     words = [label(word, labels) for word in ("predicted", "measured")]

@@ -1,11 +1,35 @@
 """Labels of the figures on kernels in Hebrew. Each begins with a Hebrew word, so that it is set from right to left."""
 
+from _figures.kernel import LAUNCHED_ON as RECORDED_ON
+
+from mlsys.measure.records import Record
+
+WORDS = {"with CUDA": "עם CUDA", "driver": "מנהל\u00a0התקן\u200e", "recorded": "הוקלט\u200e", "measured": "נמדד\u200e"}
+"""Words of a line that runs from left to right; the mark after each keeps the number behind it in its place."""
+
+
+def translated(label: str) -> str:
+    """Return the line that says on what something was measured, with its words in Hebrew."""
+    for english, word in WORDS.items():
+        label = label.replace(english, word)
+    return label
+
+
+def label(record: Record) -> str:
+    """Return a record's device, versions and date."""
+    return translated(record.label)
+
+
+LAUNCHED_ON = translated(RECORDED_ON)
+"""Where and when the kernels' names were recorded."""
+
+
 LABELS = {
     "your line:  c = a @ b": "השורה שלכם:  c = a @ b",
     "framework:  operator matmul": "התשתית:  האופרטור matmul",
     "backend for this device": "ה-backend של ההתקן",
-    "which operator? do the shapes fit?\nis a gradient wanted?": "איזה אופרטור? האם הצורות מתאימות?\nהאם דרוש גרדיאנט?",
-    "where do the tensors lie?\nwhich number format?": "היכן נמצאים הטנזורים?\nמהי תבנית המספרים?",
+    "which operator? do the shapes fit?\nis a gradient needed?": "איזה אופרטור? האם הצורות מתאימות?\nהאם דרוש גרדיאנט?",
+    "where are the tensors?\nwhich number format?": "היכן נמצאים הטנזורים?\nמה הפורמט המספרי?",
     "which shape and layout?\nhow large a workspace?": "מהן הצורה והפריסה?\nכמה זיכרון עבודה?",
     "put into a queue: the host goes on,\nthe device starts when it is free": (
         "נכנס לתור: המארח ממשיך,\nוההתקן מתחיל כשהוא פנוי"
@@ -15,7 +39,7 @@ LABELS = {
     "one row,\nsplit sum": "שורה אחת,\nסכום מחולק",
     "kernels of the library": "הקרנלים של הספרייה",
     "block": "בלוק",
-    "blocks of threads on the device's cores: here it is computed": "בלוקי תהליכונים על ליבות ההתקן: כאן מחשבים",
+    "blocks of threads on the device's cores compute the result": "בלוקי תהליכונים על ליבות ההתקן מחשבים את התוצאה",
     "copy in": "פנימה",
     "copy out": "החוצה",
     "queues three jobs, is free again": "מכניס שלוש משימות לתור ומתפנה",
@@ -26,6 +50,17 @@ LABELS = {
     "link": "קישור",
     "host": "מארח",
     "time, ms": "זמן, ms",
+    "one step after the other": "שלב אחר שלב",
+    "in chunks, both directions at once": "בחלקים, בשני הכיוונים בו-זמנית",
+    "link, in": "קישור, פנימה",
+    "link, out": "קישור, החוצה",
+    "latency: µs until the answer is there": "השהיה: מיקרו-שניות עד שהתשובה מוכנה",
+    "throughput: million answers per second": "תפוקה: מיליוני תשובות בשנייה",
+    "inputs in one launch": "קלטים בשיגור אחד",
+    "launches queued one by one": "שיגורים שנכנסים לתור אחד-אחד",
+    "replayed as a graph": "הרצה חוזרת של גרף",
+    "numbers per kernel": "מספרים לקרנל",
+    "time per kernel, µs": "זמן לקרנל, µs",
     "predicted": "חזוי",
     "measured": "מדוד",
 }

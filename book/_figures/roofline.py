@@ -1,6 +1,8 @@
 """Figures of the chapter on the roofline; each draws one claim from numbers that it is given."""
 
+import csv
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,18 @@ CHIP_COLORS = ("BlueLine", "GreenLine")
 """Of the two chips that a figure compares, in its order."""
 
 
+SOFTMAX_FLOPS = 5
+"""Per element: maximum, subtraction, exponential, sum, division."""
+
+LAYERNORM_FLOPS = 8
+"""Per element: one addition for the mean, subtraction, square and addition for the variance, subtraction and
+multiplication to normalize, scale and shift."""
+
+
+EAGER = "eager torch"
+"""What the fusion lab's rows call PyTorch's own kernel."""
+
+
 def roof(roofline: Roofline, intensity: np.ndarray, engine: str = "") -> np.ndarray:
     """Height of the roof in TFLOP/s at each intensity."""
     peak = roofline.peaks_per_s[engine or roofline.main]
@@ -31,6 +45,33 @@ def log_axes(ax: Any, low: float, high: float, bottom: float, top: float) -> Non
     ax.set(xlabel="arithmetic intensity, FLOP per byte", ylabel="rate, TFLOP/s")
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter(lambda value, _: f"{value:,g}")
+    ax.minorticks_off()
+
+
+def growing(queued: Sequence[Row], replayed: Sequence[Row]) -> None:
+    """Time of one small operation against its size, queued by the host and replayed by the device alone.
+
+    Args:
+        queued: the operation at growing sizes, each call queued by the host.
+        replayed: the same sizes, replayed from a graph.
+    """
+    _, ax, colors, _ = viz.setup_plot(figsize=(WIDTH, 3.3))
+    for rows, color, text, below in (
+        (queued, "OrangeLine", "queued from Python", False),
+        (replayed, "BlueLine", "replayed by the GPU alone", True),
+    ):
+        sizes, times = [row.shape[0] for row in rows], [1e6 * row.median_s for row in rows]
+        ax.plot(sizes, times, "o-", color=colors[color], markersize=4.5)
+        ax.annotate(
+            text, (sizes[0], times[0]), xytext=(0, -9 if below else 7), textcoords="offset points",
+            va="top" if below else "bottom", color=colors[color],
+        )  # fmt: skip
+    ax.text(sizes[1], 17, "overhead: the time stays", color=colors["primary"], weight="bold")
+    ax.text(sizes[-1] * 1.6, 70, "bandwidth:\nthe time grows", ha="right", color=colors["primary"], weight="bold")
+    ax.set(xscale="log", yscale="log", ylim=(0.5, 130))
+    ax.set(xlabel="numbers in the array", ylabel="time of one call, µs")
+    ax.set_xticks([1, 1e3, 1e6], ["1", "1,000", "1 million"])
+    ax.yaxis.set_major_formatter(lambda value, _: f"{value:,g}")
     ax.minorticks_off()
 
 
@@ -72,23 +113,26 @@ def two_chips(chips: Sequence[Accelerator], named: Mapping[str, Op], precision: 
     """The rooflines of two chips, with every operation on both, and what it gains from the first to the second."""
     _, ax, colors, _ = viz.setup_plot(figsize=(WIDTH, 4.6))
     rooflines = [Roofline.of(acc, precision) for acc in chips]
-    xs = np.geomspace(0.12, 12000, 300)
+    xs = np.geomspace(0.6, 30000, 300)
     for roofline, acc, color in zip(rooflines, chips, CHIP_COLORS, strict=True):
-        ax.plot(xs, roof(roofline, xs), color=colors[color], zorder=2)
         name = acc.id.split("-")[0].upper()
-        ax.text(11000, roofline.peak.m * 1.1, f"{name} {roofline.peak.m:,.0f}", color=colors[color], ha="right")
+        for engine, style, text in (("tensor", "-", "tensor cores"), ("vector", "--", "vector units")):
+            peak = roofline.peaks_per_s[engine] / 1e12
+            flat = xs if engine == "tensor" else xs[xs >= roofline.ridge("vector").m]
+            ax.plot(flat, roof(roofline, flat, engine), style, color=colors[color], linewidth=2 if style == "-" else 1)
+            ax.text(28000, peak / 1.08, f"{name}, {text}", color=colors[color], ha="right", va="top", fontsize=9)
     for name, op in named.items():
         x = op.intensity.m
         rates = [roofline.attainable(op).m for roofline in rooflines]
-        ax.plot([x, x], [0.02, max(rates)], color=colors["primary"], linewidth=0.8, linestyle=":", zorder=1)
+        ax.plot([x, x], [0.6, max(rates)], color=colors["primary"], linewidth=0.8, linestyle=":", zorder=1)
         for rate, color in zip(rates, CHIP_COLORS, strict=True):
             ax.plot(x, rate, "o", color=colors[color], zorder=3)
-        ax.text(x * 0.93, 0.027, name, rotation=90, ha="right", va="bottom", fontsize=9)
+        ax.text(x * 0.93, 0.75, name, rotation=90, ha="right", va="bottom", fontsize=9)
         ax.annotate(
             f"{rates[1] / rates[0]:.1f}×", (x, max(rates)), xytext=(0, 6), textcoords="offset points",
-            ha="center" if max(rates) == rooflines[1].peak.m else "right", va="bottom", fontsize=9, weight="bold",
+            ha="center" if max(rates) == rooflines[1].peak.m else "right", va="bottom", weight="bold",
         )  # fmt: skip
-    log_axes(ax, 0.12, 12000, 0.02, 4000)
+    log_axes(ax, 0.6, 30000, 0.6, 3000)
 
 
 def two_units(acc: Accelerator, named: Mapping[str, Op], precision: str = "fp16") -> None:
@@ -127,11 +171,14 @@ def op_of(row: Row) -> Op:
     shape, dtype = row.shape, row.dtype
     made = {
         "vector add": lambda: ops.elementwise(elements=shape[0], inputs=2, dtype=dtype),
-        "softmax": lambda: ops.softmax(rows=shape[0], cols=shape[1], dtype=dtype),
-        "layernorm": lambda: ops.layernorm(rows=shape[0], cols=shape[1], dtype=dtype),
+        "softmax": lambda: ops.softmax(rows=shape[0], cols=shape[1], flops_per_element=SOFTMAX_FLOPS, dtype=dtype),
+        "layernorm": lambda: ops.layernorm(
+            rows=shape[0], cols=shape[1], flops_per_element=LAYERNORM_FLOPS, dtype=dtype
+        ),
         "embedding": lambda: ops.embedding_bag(bags=shape[0], bag_size=shape[1], dim=shape[2], dtype=dtype),
         "dense layer by batch": lambda: ops.linear(batch=shape[0], d_in=shape[1], d_out=shape[2], dtype=dtype),
         "matmul by dtype": lambda: ops.matmul(m=shape[0], n=shape[1], k=shape[2], dtype=dtype),
+        "fast matmul": lambda: ops.matmul(m=shape[0], n=shape[1], k=shape[2], dtype=dtype),
     }
     if row.name not in made:
         raise UnknownName.of("operation of a measurement", row.name, made)
@@ -145,25 +192,36 @@ def point(row: Row) -> tuple[float, float]:
 
 
 def measured(
-    acc: Accelerator, roofline: Roofline, layers: Sequence[Row], squares: Sequence[Row], rest: Sequence[Row]
+    acc: Accelerator,
+    roofline: Roofline,
+    layers: Sequence[Row],
+    squares: Sequence[Row],
+    rest: Mapping[str, Sequence[Row]],
+    best: Row,
 ) -> None:
     """Measured kernels under the measured roofs of a device, and the roofs of its data sheet (dashed).
 
     Args:
         acc: the chip, for its data sheet.
-        roofline: the measured roofs.
+        roofline: the measured roofs, from kernels that are not among the points.
         layers: one layer at growing batches.
         squares: square products of growing size.
-        rest: single kernels; an arrow leads to the fastest other implementation timed beside them.
+        rest: rows of other kernels, by the name that the legend shows.
+        best: the fastest matrix product of a half-precision format.
     """
-    _, ax, colors, _ = viz.setup_plot(figsize=(WIDTH, 4.7))
-    xs = np.geomspace(0.05, 50000, 300)
+    _, ax, colors, _ = viz.setup_plot(figsize=(WIDTH, 4.9))
+    low, high = 0.05, 30000
+    xs = np.geomspace(low, high, 300)
     precision = layers[0].dtype
     ax.plot(xs, roof(Roofline.of(acc, precision), xs), "--", color=colors["primary"], linewidth=1, zorder=1)
     ax.plot(xs, roof(roofline, xs), color=colors["primary"], zorder=2)
-    sheet_peak = acc.peak(precision).m_as("TFLOP/s")
-    ax.text(46000, sheet_peak * 1.06, f"data sheet {sheet_peak:,.0f}", ha="right", va="bottom", fontsize=9)
-    ax.text(46000, roofline.peak.m / 1.25, f"measured {roofline.peak.m:,.0f}", ha="right", va="top", fontsize=9)
+    sheet_peak, x = acc.peak(precision).m_as("TFLOP/s"), 6
+    ax.text(high / 1.1, sheet_peak * 1.08, f"data sheet {sheet_peak:,.0f}", ha="right", va="bottom", fontsize=9)
+    ax.annotate(
+        f"measured roof\n{roofline.bandwidth.m:,.0f} GB/s\n{roofline.peak.m:,.0f} TFLOP/s",
+        (x, roof(roofline, np.array([x]))[0]), xytext=(0.08, 90), fontsize=9,
+        arrowprops={"arrowstyle": "-", "color": colors["primary"], "linewidth": 0.8},
+    )  # fmt: skip
     batches, sides = (f"{sweep[0].shape[0]:,} to {sweep[-1].shape[0]:,}" for sweep in (layers, squares))
     for sweep, color, name in (
         (layers, "BlueLine", f"dense layer, batch {batches}"),
@@ -171,13 +229,93 @@ def measured(
     ):
         points = [point(row) for row in sweep]
         ax.plot(*zip(*points, strict=True), "o-", color=colors[color], markersize=4.5, linewidth=1, label=name)
+    best_x, best_rate = point(best)
+    ax.plot(
+        best_x, best_rate, "*", color=colors["RedLine"], markersize=10, label=f"the course's product, {best_rate:.0f}"
+    )
     marks = (("RedLine", "D"), ("OrangeLine", "s"), ("VioletLine", "^"), ("BrownLine", "v"))
-    for row, (color, marker) in zip(rest, marks, strict=False):
-        x, y = point(row)
-        ax.plot(x, y, marker, color=colors[color], label=row.name, zorder=5)
-        best_peer = y / min(row.peers.values(), default=1)
-        if best_peer > 1.1 * y:
-            arrow = {"arrowstyle": "->", "color": colors[color], "linewidth": 1.4, "shrinkA": 4, "shrinkB": 0}
-            ax.annotate("", (x, best_peer), xytext=(x, y), arrowprops=arrow, zorder=5)
-    ax.legend(loc="lower right", fontsize=9)
-    log_axes(ax, 0.02, 50000, 0.1, 2600)
+    for (name, rows), (color, marker) in zip(rest.items(), marks, strict=False):
+        points = [point(row) for row in rows]
+        ax.plot(*zip(*points, strict=True), marker, color=colors[color], markersize=5, label=name, zorder=5)
+    ax.legend(loc="lower right", fontsize=8.5)
+    log_axes(ax, low, high, 0.1, 2600)
+
+
+def rows_shares(raced: Sequence[Row], bandwidth: float) -> list[tuple[str, float, float, float]]:
+    """Of each row-wise operation: name, and the shares of a bandwidth of PyTorch, the best other kernel and the lab's.
+
+    All are from one row, in which the kernels ran in turn: a rate is that of the lab's kernel over the ratio of times.
+
+    Args:
+        raced: rows of the fusion lab's kernels, with the others as peers.
+        bandwidth: that of the roof, in GB/s.
+    """
+    found = []
+    for row in raced:
+        name = {"fused layernorm": "LayerNorm", "fused softmax": "softmax"}[row.name]
+        share = (row.achieved or 0) / bandwidth
+        others = [share / ratio for peer, ratio in row.peers.items() if peer != EAGER]
+        found.append((f"{name}, {row.shape[1]:,}", share / row.peers[EAGER], max(others), share))
+    return found
+
+
+def closing(shares: Sequence[tuple[str, float, float, float]]) -> None:
+    """How near to the slanted roof three kernels for each row-wise operation come."""
+    _, ax, colors, _ = viz.setup_plot(figsize=(WIDTH, 3.5))
+    places = range(len(shares))[::-1]
+    marks = (("PyTorch", "OrangeLine", "o"), ("best of torch.compile and Liger", "BlueLine", "s"))
+    marks += (("kernel of the fusion lab", "GreenLine", "D"),)
+    for place, (_, *three) in zip(places, shares, strict=True):
+        ax.plot([100 * min(three), 100 * max(three)], [place, place], color=colors["grid"], linewidth=3, zorder=1)
+    for number, (name, color, marker) in enumerate(marks):
+        ax.plot(
+            [100 * entry[1 + number] for entry in shares], places, marker, color=colors[color], markersize=6, label=name
+        )
+    ax.axvline(100, color=colors["primary"])
+    ax.set(xlim=(0, 106), ylim=(-0.6, len(shares) + 1.3), xlabel="bytes per second, percent of the slanted roof")
+    ax.set_yticks(list(places), [entry[0] for entry in shares])
+    ax.grid(axis="y", visible=False)
+    ax.legend(loc="upper left", fontsize=9)
+
+
+def bounds_us(roofline: Roofline, op: Op) -> tuple[float, float]:
+    """The longer and the sum of the two times of an operation, in microseconds: its lower and its upper bound."""
+    arithmetic = (op.flops / roofline.peak).m_as("us")
+    moving = (op.bytes / roofline.bandwidth).m_as("us")
+    return max(arithmetic, moving), arithmetic + moving
+
+
+def between_bounds(roofline: Roofline, layers: Sequence[Row], start_us: float) -> None:
+    """Measured time of a layer against its batch, with its two bounds.
+
+    Args:
+        roofline: the measured roofs.
+        layers: one layer at growing batches.
+        start_us: microseconds that a kernel takes that does next to nothing.
+    """
+    _, ax, colors, _ = viz.setup_plot(figsize=(WIDTH, 3.5))
+    batches = [row.shape[0] for row in layers]
+    lower, both = zip(*(bounds_us(roofline, op_of(row)) for row in layers), strict=True)
+    upper = [time + start_us for time in both]
+    ax.fill_between(batches, lower, upper, color=colors["BlueL"], linewidth=0)
+    ax.plot(batches, upper, color=colors["BlueLine"], linewidth=1, label="upper bound: sum of both times and a start")
+    ax.plot(batches, lower, color=colors["BlueLine"], label="lower bound: the longer of both times")
+    ax.plot(batches, [1e6 * row.median_s for row in layers], "o-", color=colors["RedLine"], label="measured")
+    ax.set(xscale="log", ylim=(0, 14), xlabel="batch", ylabel="time, µs")
+    ax.set_xticks(batches, [str(batch) for batch in batches])
+    ax.minorticks_off()
+    ax.legend(loc="upper left", fontsize=9)
+
+
+PROFILES = Path(__file__).parents[2] / "labs/tiling/ladder/profiles"
+"""What `scripts/profile_ladder.py` has written."""
+
+
+def profile(job: str) -> dict[str, float]:
+    """What the profiler counted for a kernel of the tiling lab's ladder: values by quantity.
+
+    Args:
+        job: the name of the export without its ending, such as "03_tiled".
+    """
+    with (PROFILES / f"{job}.csv").open(encoding="utf-8", newline="") as file:
+        return {line["quantity"]: float(line["value"]) for line in csv.DictReader(file)}

@@ -1,5 +1,11 @@
 """Figures of the chapter on tiling; each draws one claim from numbers that it is given or takes from the package."""
 
+import csv
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
 import numpy as np
 from matplotlib.patches import Rectangle
 
@@ -8,6 +14,7 @@ from mlsys.core.dtypes import bytes_per_element
 from mlsys.hardware import Accelerator
 from mlsys.measure.records import Row
 from mlsys.roofline import Roofline
+from mlsys.units import Quantity
 
 WIDTH = 5.0
 """Inches: with the course's font size, text stays readable when a phone shrinks the figure to its width."""
@@ -49,7 +56,7 @@ def blocks() -> None:
     ax.text(4.9 + column + 0.5, 4.55, "$N_{tile}$", ha="center", va="center")
 
 
-def time_against_tile(acc: Accelerator, n: int, dtype: str, near_bytes: int, tiles_replayed: list[int]) -> None:
+def time_against_tile(acc: Accelerator, n: int, dtype: str, near_bytes: int, tiles_replayed: Sequence[int]) -> None:
     """Memory time for every tile size, what a near memory really allows, and the two floors."""
     _, ax, colors, _ = viz.setup_plot(figsize=(WIDTH, 4.0))
     product = ops.matmul(m=n, n=n, k=n, dtype=dtype)
@@ -77,7 +84,7 @@ def time_against_tile(acc: Accelerator, n: int, dtype: str, near_bytes: int, til
     ax.minorticks_off()
 
 
-def working_sets(limits: dict[str, float], dtypes: list[str], wanted: float) -> None:
+def working_sets(limits: Mapping[str, float], dtypes: Sequence[str], wanted: float) -> None:
     """Room that three square tiles take, against the memories that could hold them (in KiB); `wanted` is marked."""
     _, ax, colors, _ = viz.setup_plot(figsize=(WIDTH, 4.4))
     tiles = np.linspace(8, 330, 200)
@@ -104,33 +111,195 @@ def working_sets(limits: dict[str, float], dtypes: list[str], wanted: float) -> 
     ax.set_xticks([32, 64, 128, 192, 256, 320])
 
 
-def predicted_ms(row: Row, acc: Accelerator) -> float:
-    """The least time that the chapter's model allows: arithmetic, or the refetched tiles through device memory.
+@dataclass(frozen=True)
+class Nested:
+    """One tile among tiles in tiles.
 
-    The tile stands in the row's variant, such as "64x64x32" for m, n and k.
+    Attributes:
+        name: what the tile is called.
+        rows: its rows.
+        columns: its columns.
+        cuts: into how many rows and columns of smaller tiles it is cut.
+        source: the memory that its operands come from.
+        rate: how fast that memory delivers.
+        needed: the side that a square tile fed from there needs, so that arithmetic sets the pace.
     """
+
+    name: str
+    rows: int
+    columns: int
+    cuts: tuple[int, int]
+    source: str
+    rate: Quantity
+    needed: float
+
+
+def nested(levels: Sequence[Nested]) -> None:
+    """Draw tiles within tiles, from the outermost in: where each is fed from, and the side that it would need."""
+    _, ax, colors, _ = viz.setup_plot(figsize=(WIDTH, 1.05 * len(levels) + 0.25))
+    ax.set(xlim=(0, 10), ylim=(2.1 * len(levels) + 0.35, -0.15), aspect="equal")
+    ax.axis("off")
+    lines, fills = ("BlueLine", "GreenLine", "OrangeLine"), ("BlueL", "GreenL", "OrangeL")
+    for place, tile in enumerate(levels):
+        line, fill = colors[lines[place % 3]], colors[fills[place % 3]]
+        inner = colors[lines[(place + 1) % 3]] if place + 1 < len(levels) else "white"
+        left, top = 0.3 + 0.75 * place, 2.1 * place + 0.15
+        width, height = (
+            1.6 * tile.columns / max(tile.rows, tile.columns),
+            1.6 * tile.rows / max(tile.rows, tile.columns),
+        )
+        down, across = tile.cuts
+        ax.add_patch(Rectangle((left, top), width, height, facecolor=fill, edgecolor="none"))
+        corner = (left + width * (across - 1) / across, top + height * (down - 1) / down)
+        ax.add_patch(Rectangle(corner, width / across, height / down, facecolor=inner, edgecolor="none"))
+        for cut in range(1, across):
+            ax.plot([left + width * cut / across] * 2, [top, top + height], color="white", linewidth=0.8)
+        for cut in range(1, down):
+            ax.plot([left, left + width], [top + height * cut / down] * 2, color="white", linewidth=0.8)
+        ax.add_patch(Rectangle((left, top), width, height, facecolor="none", edgecolor=line, linewidth=1.6))
+        if place + 1 < len(levels):  # the marked inner tile is the next one
+            for x in (corner[0], left + width):
+                to = 0.3 + 0.75 * (place + 1) + (1.6 if x > corner[0] else 0.0)
+                ax.plot([x, to], [top + height, top + 2.1], color=colors["primary"], linewidth=0.8, linestyle=":")
+        x = 4.05
+        ax.text(x, top + 0.28, f"{tile.name}: {tile.rows:,} × {tile.columns:,}", color=line, weight="bold", va="center")
+        rate = f"{tile.rate.m_as('TB/s'):.2g}"
+        ax.text(x, top + 0.83, f"fed from {tile.source}, {rate} TB/s", va="center")
+        ax.text(x, top + 1.35, f"a side of about {tile.needed:.0f} would do", va="center")
+
+
+def tile_of(variant: str) -> tuple[int, int]:
+    """Return rows and columns of the tile of C that a row's variant names, such as "64x64x32" for m, n and k."""
+    rows, columns, _ = (int(side) for side in variant.split("x"))
+    return rows, columns
+
+
+def square_side(variant: str) -> float:
+    """Return the side of the square tile that reads as much as this one: 2 / T = 1 / rows + 1 / columns."""
+    rows, columns = tile_of(variant)
+    return 2 / (1 / rows + 1 / columns)
+
+
+def fetched_bytes(row: Row) -> float:
+    """Return the bytes of A and B that the tiles of a row fetch, each once per tile."""
     m, n, k = row.shape
-    tile_m, tile_n, _ = (int(side) for side in row.variant.split("x"))
-    op = ops.matmul(m=m, n=n, k=k, dtype=row.dtype)
-    moved = bytes_per_element(row.dtype) * (m * n * k / tile_n + m * n * k / tile_m + m * n)
-    peak = Roofline.of(acc, row.dtype, engine="vector").peak
-    return max((op.flops / peak).m_as("ms"), moved / acc.memory_bw.m_as("byte/ms"))
+    rows, columns = tile_of(row.variant)
+    return bytes_per_element(row.dtype) * m * n * k * (1 / rows + 1 / columns)
 
 
-def ladder(rows: list[Row], acc: Accelerator) -> None:
-    """Predicted and measured time of each tile size, one pair of bars each, and the vendor's library."""
-    _, ax, colors, _ = viz.setup_plot(figsize=(WIDTH, 1.2 + 0.75 * len(rows)))
-    longest = max(max(1e3 * row.median_s, predicted_ms(row, acc)) for row in rows)
-    for place, row in enumerate(rows):
-        times_ms = {"predicted": predicted_ms(row, acc), "measured": 1e3 * row.median_s}
-        for (name, time_ms), shift, color in zip(times_ms.items(), (-0.19, 0.19), ("BlueL", "BlueLine"), strict=True):
-            ax.barh(place + shift, time_ms, height=0.34, color=colors[color], edgecolor=colors["BlueLine"])
-            ax.text(1.03 * longest, place + shift, f"{time_ms:.2f} {name}", va="center", fontsize=10)
-    library_ms = sum(1e3 * row.median_s * row.peers["cuBLAS"] for row in rows) / len(rows)
-    ax.axvline(library_ms, color=colors["OrangeLine"], linestyle="--", linewidth=1.5, zorder=0.5)
-    ax.text(library_ms, -0.62, f" cuBLAS {library_ms:.2f}", color=colors["OrangeLine"], va="center")
-    ax.set(yticks=range(len(rows)), yticklabels=[row.variant.replace("x", "×") for row in rows], xlabel="time, ms")
-    ax.set(xlim=(0, 1.5 * longest), ylim=(len(rows) - 0.4, -0.85))
-    ax.set_xticks([tick for tick in ax.get_xticks() if 0 <= tick <= longest])
-    ax.set_axisbelow(True)
+def arithmetic_ms(row: Row, acc: Accelerator) -> float:
+    """Return the time of a row's arithmetic at the data sheet's peak of tensor cores, or of vector units in float32."""
+    m, n, k = row.shape
+    engine = "vector" if row.dtype == "fp32" else "tensor"
+    return float(2 * m * n * k / Roofline.of(acc, row.dtype, engine=engine).peak.m_as("flop/ms"))
+
+
+def predicted_ms(row: Row, acc: Accelerator, rate: Quantity) -> float:
+    """Return the least time of a row's product: of its arithmetic, or of fetching its tiles and storing C at a rate."""
+    m, n, _ = row.shape
+    moved = fetched_bytes(row) + bytes_per_element(row.dtype) * m * n
+    return max(arithmetic_ms(row, acc), moved / rate.m_as("byte/ms"))
+
+
+def tile_times(rows: Sequence[Row], acc: Accelerator, rates: Mapping[str, Quantity]) -> None:
+    """Draw measured time against the side of the tile, beside what memories of some rates would allow."""
+    _, ax, colors, _ = viz.setup_plot(figsize=(WIDTH, 4.2))
+    sides = np.array([square_side(row.variant) for row in rows])
+    library_ms = statistics.median(1e3 * row.median_s * row.peers["cuBLAS"] for row in rows)
+    for (name, rate), color in zip(rates.items(), ("BlueLine", "GreenLine"), strict=True):
+        times = [predicted_ms(row, acc, rate) for row in rows]
+        ax.loglog(sides, times, "-", color=colors[color], linewidth=1.5, label=f"predicted: {name}")
+    measured = [1e3 * row.median_s for row in rows]
+    ax.plot(sides, measured, "o-", color=colors["RedLine"], zorder=4, linewidth=1.2, label="measured")
+    for row, side, time_ms in zip(rows, sides, measured, strict=True):
+        if round(side) != side:  # the others are on the axis
+            label = " × ".join(str(part) for part in tile_of(row.variant))
+            ax.annotate(
+                label, (side, time_ms), xytext=(-26, 13), textcoords="offset points", ha="center", fontsize=9,
+                color=colors["RedLine"],
+            )  # fmt: skip
+    floor = arithmetic_ms(rows[0], acc)
+    ax.axhline(floor, color=colors["primary"], linestyle=":", linewidth=1.5)
+    ax.text(sides[0], floor * 0.97, "arithmetic at the peak", va="top", fontsize=9.5)
+    ax.axhline(library_ms, color=colors["OrangeLine"], linestyle="--", linewidth=1.5)
+    ax.text(sides[0], library_ms * 1.03, "cuBLAS", color=colors["OrangeLine"], va="bottom", fontsize=9.5)
+    ax.legend(loc="upper right", fontsize=9)
+    ax.set(
+        xlabel="side of the square tile that fetches as much, elements", ylabel="time, ms", ylim=(floor * 0.75, None)
+    )
+    ax.set_xlim(sides[0] * 0.75, sides[-1] * 1.4)
+    shown = [side for side in sides if round(side) == side]
+    ax.set_xticks(shown, [f"{side:.0f}" for side in shown])
+    ticks = [tick for tick in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100) if floor * 0.7 < tick < 2 * max(measured)]
+    ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    ax.minorticks_off()
+
+
+def rungs(rows: Sequence[Row]) -> None:
+    """Draw how far each rung of the ladder gets: its share of the library's speed, on a logarithmic axis."""
+    _, ax, colors, _ = viz.setup_plot(figsize=(WIDTH, 0.8 + 0.36 * len(rows)))
+    shares = [100 * row.peers["cuBLAS"] for row in rows]
+    least = min(shares) / 2
+    for place, share in enumerate(shares):
+        ax.barh(place, share - least, left=least, height=0.66, color=colors["BlueL"], edgecolor=colors["BlueLine"])
+        shown = f"{share:.2f}%" if share < 1 else f"{share:.1f}%" if share < 10 else f"{share:.0f}%"
+        ax.text(max(shares) * 1.25, place, shown, va="center", fontsize=10)
+    ax.axvline(100, color=colors["OrangeLine"], linestyle="--", linewidth=1.5)
+    ax.set_xscale("log")
+    ax.set(xlim=(least, 100 * 6), ylim=(len(rows) - 0.4, -0.6), xlabel="share of cuBLAS's speed, %")
+    ax.set_yticks(range(len(rows)), [f"{place + 1}  {row.variant}" for place, row in enumerate(rows)])
+    ax.tick_params(axis="y", length=0)
+    ax.set_xticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
+    ax.minorticks_off()
     ax.grid(visible=False, axis="y")
+
+
+PROFILES = Path(__file__).parents[2] / "labs/tiling/ladder/profiles"
+"""What `scripts/profile_ladder.py` has written."""
+
+UTILISATIONS = {
+    "issue\nslots": "issue slots used",
+    "tensor\ncores": "tensor pipe active",
+    "L1 and\nshared": "L1 throughput",
+    "L2": "L2 throughput",
+    "device\nmemory": "device memory throughput",
+}
+"""The busy shares that a profile's figure shows, and the quantities of the exports that they are."""
+
+
+def profiles(folder: Path = PROFILES) -> dict[str, dict[str, float]]:
+    """Read the exports of the profiler: for each rung or tile, its quantities by name."""
+    found = {}
+    for path in sorted(folder.glob("*.csv")):
+        if path.stem != "raw":
+            with path.open(encoding="utf-8", newline="") as file:
+                found[path.stem] = {line["quantity"]: float(line["value"]) for line in csv.DictReader(file)}
+    return found
+
+
+def busy(found: Mapping[str, Mapping[str, float]]) -> None:
+    """Draw how busy each unit is on each rung, one panel per unit, in percent of what it can sustain."""
+    viz.apply_style()
+    import matplotlib.pyplot as plt
+
+    fig, panels = plt.subplots(
+        1, len(UTILISATIONS), sharey=True, figsize=(WIDTH, 0.9 + 0.34 * len(found)), layout="constrained"
+    )
+    colors = viz.COLORS
+    tones = ("BrownLine", "GreenLine", "OrangeLine", "BlueLine", "VioletLine")
+    for ax, (unit, quantity), tone in zip(panels, UTILISATIONS.items(), tones, strict=True):
+        for place, rung in enumerate(found.values()):
+            share = rung.get(quantity)
+            if share is None:
+                ax.text(3, place, "?", va="center", fontsize=9)
+                continue
+            ax.barh(place, share, height=0.66, color=colors[tone.replace("Line", "L")], edgecolor=colors[tone])
+            ax.text(share + 5, place, f"{share:.0f}", va="center", fontsize=9)
+        ax.set_title(unit, fontsize=9, color=colors[tone])
+        ax.set(xlim=(0, 155), ylim=(len(found) - 0.4, -0.6))
+        ax.set_xticks([0, 100], ["0", "100"])
+        ax.tick_params(axis="y", length=0)
+        ax.grid(visible=False, axis="y")
+    names = [f"{int(rung[:2])}  {rung[3:].replace('_', ' ')}" if rung[0].isdigit() else "cuBLAS" for rung in found]
+    panels[0].set_yticks(range(len(found)), names)
+    fig.supxlabel("busy, % of what the unit can sustain", fontsize=10)

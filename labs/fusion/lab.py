@@ -18,24 +18,24 @@
 # # Kernel fusion
 #
 # `y = torch.relu(x)` on a GPU reads x from DRAM, the large memory beside the chip, changes each number a little, and
-# writes it back. The next line of the program reads the same numbers again. The arithmetic is nearly free; the trips to
-# DRAM are what takes the time.
+# writes it back. The next line of the program reads the same numbers again. The arithmetic is nearly free; almost all
+# of the time goes into the trips to DRAM.
 #
 # **Fusion** writes several such steps as one kernel: read once, do everything while the numbers are in registers, write
 # once.
 #
-# **The question of this lab: how much faster can fusion make a chain of steps, what keeps a fused kernel from getting
-# there, and what does it take to write one that is right for every row?**
+# **The question of this lab: how much faster can fusion make a chain of steps, what keeps a fused kernel from reaching
+# that speed, and what does it take to write one that is right for every row?**
 #
 # You will predict, write, check, measure, and explain:
 #
 # | | what you do | what comes out |
 # |---|---|---|
-# | predictions | guess five numbers | set beside the truth at the end |
+# | predictions | guess five numbers | compared with the truth at the end |
 # | a | count bytes, unfused and fused | six formulas |
 # | b | ReLU, batch normalisation, scale as one kernel | an element-wise kernel |
 # | c | softmax of every row | a kernel with reductions |
-# | d | softmax of rows too long for the registers | the same in one pass over blocks |
+# | d | softmax of rows too long for the registers | maximum and sum in one pass over blocks |
 # | e | layer normalisation of every row | mean and variance, without counting padding |
 # | f | add a bias, apply GELU | a kernel that arithmetic can limit |
 # | g | choose rows, columns and warps by arithmetic | a function, and what the compiler reports |
@@ -43,13 +43,13 @@
 # | challenge | the backward pass of layer normalisation | three gradients in one pass |
 # | gap | explain why prediction and measurement differ | four causes |
 #
-# Plan for three to four hours. You need Python and to know what a softmax is. If you have never seen a GPU kernel, read
-# the first section slowly; it has what you need. Without a GPU everything except the two questions marked (GPU) can be
-# finished. Hints are free: each question has three, from a nudge to nearly the answer.
+# Plan for three to four hours. You need Python, and you should know what a softmax is. If you have never seen a GPU
+# kernel, read the first section slowly; it explains what you need. Without a GPU you can finish everything except the
+# two questions marked (GPU). Hints cost no points: each question has three, from a nudge to nearly the whole answer.
 #
-# Write only in the cells that hold `raise NotImplementedError`, `None`, `pass` or "Your answer". You may add cells. The
-# test cells are yours to read and to run as often as you like; when the lab is graded, their original versions run,
-# with more shapes and values.
+# Write only in the cells that hold `raise NotImplementedError`, `None`, `pass` or "Your answer". You may add cells.
+# Read the test cells, and run them as often as you like. When the lab is graded, the original versions of these cells
+# run, with more shapes and values.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "setup", "role": "setup"}
 import importlib.util
@@ -80,20 +80,21 @@ scorecard = grading.Scorecard(
 # %% [markdown]
 # ## Predictions
 #
-# Before any counting, write down what you expect; a guess will do. How close you are is not graded. The point is to have
-# something to be surprised by. Running the cell **seals** the numbers: it keeps them with the time. Running it again
-# seals anew, and the last numbers are what is compared at the end, so leave them alone once you go on.
+# Before any counting, write down what you expect; a guess will do. You are not graded on how close you come. The point
+# is to have something to be surprised by. Running the cell **seals** the numbers: it stores them together with the
+# time. If you run it again, the new numbers replace the old ones, and the end of the lab compares the last ones. So
+# leave the cell alone once you have gone on.
 #
 # 1. `chain_gain`: three element-wise steps (ReLU, batch normalisation, multiplication by a scale) become one kernel. How
 #    many *times* fewer bytes move?
 # 2. `softmax_gain`: softmax written as five array operations (row maximum, subtract, exponential, row sum, divide)
 #    becomes one kernel. How many *times* fewer bytes move?
 # 3. `layernorm_gain`: the same for layer normalisation, written as eight array operations.
-# 4. `registers`: in layer normalisation, 256 threads (8 warps of 32) share two rows of 4096 numbers. Each thread holds 32
-#    numbers, each in a register of 32 bits, and needs more registers for addresses, gamma, beta and results. How many
-#    does the compiler give it in all? (A thread can have 255.)
-# 5. `share_of_copy`: what share of the speed of a plain copy of the same tensor will your softmax reach? A number such
-#    as 0.1, 0.5 or 1. (It is measured if you have a GPU.)
+# 4. `registers`: in layer normalisation, 256 threads (8 warps of 32) share two rows of 4096 numbers. Each thread holds
+#    32 numbers, each in a register of 32 bits, and needs more registers for addresses, gamma, beta and results. How
+#    many registers does the compiler give each thread in all? (A thread can have at most 255.)
+# 5. `share_of_copy`: what share of the speed of a plain copy of the same tensor will your softmax reach? Give a number
+#    such as 0.1, 0.5 or 1. (The notebook measures it if you have a GPU.)
 
 # %% nbgrader={"grade": false, "grade_id": "gap-predictions", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "gap", "role": "predict", "needs": ["setup"]}
 ### BEGIN SOLUTION
@@ -120,8 +121,8 @@ predictions = grading.seal(
 # ## A kernel to read first
 #
 # A **kernel** is a function that runs on the GPU many times at once. In Triton each of these runs is called a
-# **program**. All execute the same code; what tells them apart is their number, `tl.program_id(0)`. This one squares
-# every number of a matrix and adds up each row. A program takes ROWS rows.
+# **program**. All programs execute the same code; only their number, `tl.program_id(0)`, tells them apart. The kernel
+# below squares every number of a matrix and adds up each row. Each program works on ROWS rows.
 
 
 # %%
@@ -147,32 +148,34 @@ energy
 # %% [markdown]
 # Line by line:
 #
-# - `x_ptr` is an **address**: where the first number lies in memory. Element (i, j) of a matrix lies at `ptr + i *
-#   stride(0) + j * stride(1)`. A contiguous 5 x 3 matrix has strides (3, 1), its transpose is the same memory with
-#   strides (1, 3). A kernel that uses both strides handles them all.
+# - `x_ptr` is the **address** of the first number in memory. Element (i, j) of a matrix is at `ptr + i * stride(0) +
+#   j * stride(1)`. A contiguous 5 x 3 matrix has strides (3, 1); its transpose is the same memory with strides (1, 3).
+#   A kernel that uses both strides handles them all.
 # - `tl.arange(0, BLOCK)` makes a block of indices. BLOCK must be a power of two, and known when the kernel is compiled
 #   (`tl.constexpr`). `row[:, None]` makes the row indices a column, ROWS x 1, and `col[None, :]` makes the column
 #   indices a row, 1 x BLOCK; combining the two gives a block of ROWS x BLOCK addresses.
-# - The **mask** switches single addresses off. Triton checks no address: without it the kernel would read and write
-#   where other data lies, or the process dies. Elements that are switched off get the value `other`. Choose it so that
-#   it does no harm: 0 for a sum, minus infinity (`-float("inf")`) for a maximum. Left out, it can be anything.
-# - A program is executed by `num_warps` **warps** of 32 threads each. They share the block evenly: a block of 2 x 4096
-#   numbers on 8 warps is 32 numbers per thread, and a thread keeps them in its **registers**.
-# - `tl.sum(x, 1)` and `tl.max(x, 1)` reduce along the columns: one number per row. To combine it with the block again,
-#   make it a column: `x - m[:, None]`.
-# - `.to(tl.float32)`: inputs may be float16. **Calculate in float32 always**, and convert at the end, with
-#   `.to(y_ptr.dtype.element_ty)`: float16 ends at 65504 and keeps 11 bits, so sums in it overflow or lose digits.
+# - The **mask** switches single addresses off. Triton does not check addresses: without the mask the kernel would read
+#   and write other data, or crash the process. Elements that are switched off get the value `other`. Choose a value
+#   that does no harm: 0 for a sum, minus infinity (`-float("inf")`) for a maximum. If you leave `other` out, the value
+#   can be anything.
+# - `num_warps` **warps** of 32 threads each execute a program. The threads share the block evenly: a block of 2 x 4096
+#   numbers on 8 warps is 32 numbers per thread, and each thread keeps its numbers in its **registers**.
+# - `tl.sum(x, 1)` and `tl.max(x, 1)` reduce along the columns: one number per row. To combine the result m with the
+#   block again, make it a column: `x - m[:, None]`.
+# - `.to(tl.float32)`: inputs may be float16. **Always calculate in float32**, and convert at the end with
+#   `.to(y_ptr.dtype.element_ty)`. The largest number in float16 is 65504, and its precision is 11 bits, so sums in
+#   float16 overflow or lose digits.
 #
-# These work number by number, on blocks as on single numbers:
+# These functions work element by element, on blocks and on single numbers:
 #
-# - `tl.maximum(a, b)`: the larger of the two. Python's `max` is not for blocks: in the interpreter it returns a or b
-#   whole, without an error.
+# - `tl.maximum(a, b)`: the larger of the two. Python's `max` does not work on blocks: in the interpreter it returns the
+#   whole of a or the whole of b, without an error.
 # - `tl.where(condition, a, b)`: a where the condition holds, b elsewhere.
-# - `tl.exp(a)`, `tl.erf(a)`, `tl.sqrt(a)`, and `tl.rsqrt(a)`, which is 1 / sqrt(a). They take float32; for float16 the
+# - `tl.exp(a)`, `tl.erf(a)`, `tl.sqrt(a)`, and `tl.rsqrt(a)`, which is 1 / sqrt(a). They need float32; with float16 the
 #   error is `Expected dtype ['fp32', 'fp64'] but got fp16`.
 #
-# The lab's own functions launch your kernels, so that you write kernels and nothing else. All vectors that belong to
-# columns (means, scales, biases) are contiguous; matrices may have any strides. `run` is for trying things out.
+# The lab's own functions launch your kernels, so you write only kernels. All vectors with one number per column (means,
+# scales, biases) are contiguous; matrices may have any strides. Use `run` to try things out.
 
 
 # %% nbgrader={"grade": false, "grade_id": "launches", "locked": true, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "setup", "role": "setup"}
@@ -180,7 +183,7 @@ EPSILON = 1e-5
 
 
 def launch_chain(kernel, constants, y, x, mean, var, gamma, beta, scale):
-    """One program per tile of ROWS x BLOCK elements, numbered row by row of tiles."""
+    """Launch one program per tile of ROWS x BLOCK elements; the tiles are numbered row by row."""
     rows, cols = x.shape
     grid = (triton.cdiv(rows, constants["ROWS"]) * triton.cdiv(cols, constants["BLOCK"]),)
     vectors = (mean, var, gamma, beta, scale)
@@ -188,14 +191,14 @@ def launch_chain(kernel, constants, y, x, mean, var, gamma, beta, scale):
 
 
 def launch_bias_gelu(kernel, constants, y, x, bias):
-    """One program per tile of ROWS x BLOCK elements, numbered row by row of tiles."""
+    """Launch one program per tile of ROWS x BLOCK elements; the tiles are numbered row by row."""
     rows, cols = x.shape
     grid = (triton.cdiv(rows, constants["ROWS"]) * triton.cdiv(cols, constants["BLOCK"]),)
     kernel[grid](x, bias, y, rows, cols, *x.stride(), *y.stride(), **constants)
 
 
 def launch_softmax(kernel, constants, y, x):
-    """One program per ROWS rows, each row whole in a block."""
+    """Launch one program per ROWS rows; each row fits in one block."""
     rows, cols = x.shape
     check_block(constants, cols)
     grid = (triton.cdiv(rows, constants["ROWS"]),)
@@ -203,13 +206,13 @@ def launch_softmax(kernel, constants, y, x):
 
 
 def launch_long_softmax(kernel, constants, y, x):
-    """One program per row."""
+    """Launch one program per row."""
     rows, cols = x.shape
     kernel[(rows,)](x, y, rows, cols, *x.stride(), *y.stride(), **constants)
 
 
 def launch_layernorm(kernel, constants, y, x, gamma, beta):
-    """One program per ROWS rows, each row whole in a block."""
+    """Launch one program per ROWS rows; each row fits in one block."""
     rows, cols = x.shape
     check_block(constants, cols)
     grid = (triton.cdiv(rows, constants["ROWS"]),)
@@ -217,15 +220,15 @@ def launch_layernorm(kernel, constants, y, x, gamma, beta):
 
 
 def check_block(constants, cols):
-    """Refuse a block that a row does not fit in."""
+    """Refuse a block that is too small for a row."""
     if constants["BLOCK"] < cols:
         raise ValueError(
-            f"a row of {cols} columns does not fit in a block of {constants['BLOCK']}: take a larger BLOCK"
+            f"a row of {cols} columns does not fit in a block of {constants['BLOCK']}: choose a larger BLOCK"
         )
 
 
 def run(launch, kernel, constants, x, *vectors):
-    """Launch a kernel into a fresh output like x, and return it."""
+    """Launch a kernel with a fresh output like x, and return the output."""
     y = torch.full_like(x, float("nan"))
     launch(kernel, constants, y, x, *vectors)
     return y
@@ -234,7 +237,7 @@ def run(launch, kernel, constants, x, *vectors):
 # %% [markdown]
 # ## a. Count the bytes
 #
-# A matrix has `rows` rows and `cols` columns, and every number of all tensors takes `itemsize` bytes. **Unfused**, each
+# A matrix has `rows` rows and `cols` columns, and every number in every tensor has `itemsize` bytes. **Unfused**, each
 # step is one kernel: it reads each of its inputs from DRAM once and writes its output once. **Fused**, one kernel reads
 # the inputs of the whole chain once and writes the final output once. Count reads and writes together.
 #
@@ -269,27 +272,27 @@ def run(launch, kernel, constants, x, *vectors):
 # y = g + beta
 # ```
 #
-# Write the six counts as plain ints, exact for all sizes. Counting is your work here: when the lab is graded, `mlsys.ops`,
-# which has such counts, is left out, and an answer that calls it ends in an error.
+# Return the six counts as plain ints, exact for all sizes. Do the counting yourself: `mlsys.ops` contains such counts,
+# so it is removed from the package when the lab is graded, and an answer that calls it ends in an error.
 #
 # <details><summary>Hint 1</summary>
-# Write three columns for each step: how many numbers it reads of matrices, how many of vectors, and how many it writes.
-# Add up the columns. In the fused count no name appears that is neither an input of the chain nor y.
+# Make a table with three columns: for each step, how many numbers of matrices it reads, how many of vectors, and how
+# many numbers it writes. Add up the columns. In the fused count, only the inputs of the chain and y appear.
 # </details>
 # <details><summary>Hint 2</summary>
 # Softmax: with n = rows * cols, the step <code>d = x - m</code> reads n + rows numbers and writes n. The step
 # <code>m = maximum of each row</code> reads n and writes only rows.
 # </details>
 # <details><summary>Hint 3</summary>
-# Numbers moved, with n = rows * cols. Chain: unfused 6 n and five vectors of cols. Softmax: unfused, the n-terms are 2 for
-# each of the steps d, e and y, and 1 for each of m and s; and 4 times rows. Layer normalisation: 12 n + 6 rows + 2 cols
-# unfused; fused, x, y, gamma and beta.
+# Numbers moved, with n = rows * cols. Chain, unfused: 6 n and five vectors of cols numbers. Softmax, unfused: 2 n for
+# each of the steps d, e and y, n for each of m and s, and 4 rows in all. Layer normalisation: 12 n + 6 rows + 2 cols
+# unfused; fused, only x, y, gamma and beta.
 # </details>
 
 
 # %% nbgrader={"grade": false, "grade_id": "a-traffic", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "a", "role": "solution", "needs": ["setup"], "title": "Count the bytes"}
 def chain_unfused_bytes(rows, cols, itemsize):
-    """Bytes of the chain's three kernels."""
+    """Return the bytes of the chain's three kernels."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("chain_unfused_bytes")
     return (6 * rows * cols + 5 * cols) * itemsize
@@ -297,7 +300,7 @@ def chain_unfused_bytes(rows, cols, itemsize):
 
 
 def chain_fused_bytes(rows, cols, itemsize):
-    """Bytes of the chain as one kernel."""
+    """Return the bytes of the chain as one kernel."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("chain_fused_bytes")
     return (2 * rows * cols + 5 * cols) * itemsize
@@ -305,7 +308,7 @@ def chain_fused_bytes(rows, cols, itemsize):
 
 
 def softmax_unfused_bytes(rows, cols, itemsize):
-    """Bytes of the softmax's five kernels."""
+    """Return the bytes of the softmax's five kernels."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("softmax_unfused_bytes")
     return (8 * rows * cols + 4 * rows) * itemsize
@@ -313,7 +316,7 @@ def softmax_unfused_bytes(rows, cols, itemsize):
 
 
 def softmax_fused_bytes(rows, cols, itemsize):
-    """Bytes of the softmax as one kernel."""
+    """Return the bytes of the softmax as one kernel."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("softmax_fused_bytes")
     return 2 * rows * cols * itemsize
@@ -321,7 +324,7 @@ def softmax_fused_bytes(rows, cols, itemsize):
 
 
 def layernorm_unfused_bytes(rows, cols, itemsize):
-    """Bytes of the layer normalisation's eight kernels."""
+    """Return the bytes of the layer normalisation's eight kernels."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("layernorm_unfused_bytes")
     return (12 * rows * cols + 6 * rows + 2 * cols) * itemsize
@@ -329,7 +332,7 @@ def layernorm_unfused_bytes(rows, cols, itemsize):
 
 
 def layernorm_fused_bytes(rows, cols, itemsize):
-    """Bytes of the layer normalisation as one kernel."""
+    """Return the bytes of the layer normalisation as one kernel."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("layernorm_fused_bytes")
     return (2 * rows * cols + 2 * cols) * itemsize
@@ -351,7 +354,7 @@ draw = grading.Draws("a")
 
 
 def moved(steps, r, c):
-    """Numbers moved by (tensors read, tensor written) of kinds n, r and c, step after step."""
+    """Return the numbers moved by steps of (tensors read, tensor written) of kinds n, r and c."""
     size = {"n": r * c, "r": r, "c": c}
     return sum(sum(size[kind] for kind in read) + size[written] for read, written in steps)
 
@@ -377,9 +380,9 @@ for width in (1, 2, 4, 8):
 scorecard.passed("a")
 
 # %% [markdown]
-# For large matrices the vectors hardly count, so the gain in bytes is a ratio of small integers: the passes over the
-# matrix, unfused and fused. **If both moved their bytes equally fast, the gain in time would be the same.** Keep that
-# in mind for the end.
+# For large matrices the vectors hardly matter. The gain in bytes is then a ratio of small integers: passes over the
+# matrix unfused, to passes fused. **If both versions moved their bytes equally fast, the gain in time would be the
+# same.** Keep that in mind for the end.
 #
 # ## b. The chain as one kernel
 #
@@ -387,23 +390,24 @@ scorecard.passed("a")
 #
 # The **contract**:
 #
-# - A program computes one tile of ROWS x BLOCK elements. The tiles are numbered row by row of tiles: with Q =
-#   `tl.cdiv(cols, BLOCK)` tiles side by side, program p has tile row `p // Q` and tile column `p % Q`.
-# - The kernel takes exactly the arguments given below and is right for all sizes from 1 up, tiles that do not divide
-#   them, and any strides of x and y. Vectors are contiguous and have the dtype of x, float32 or float16, as y has.
-# - It calculates in float32: convert x and every vector after loading.
+# - A program computes one tile of ROWS x BLOCK elements. The tiles are numbered row by row: with Q = `tl.cdiv(cols,
+#   BLOCK)` tiles side by side, program p has tile row `p // Q` and tile column `p % Q`.
+# - The kernel has exactly the arguments given below. It gives the right result for all sizes from 1 up, for tiles that
+#   do not divide them, and for any strides of x and y. Vectors are contiguous. The vectors and y have the dtype of x,
+#   float32 or float16.
+# - The kernel calculates in float32: convert x and every vector after loading.
 #
 # <details><summary>Hint 1</summary>
-# It is the kernel that you have read, with two changes: the columns begin at tile column times BLOCK, and nothing is
-# added up. A vector is loaded with <code>tl.load(mean_ptr + col, mask=col &lt; cols, other=0.0)</code>.
+# Start from the kernel that you have read, with two changes: the columns begin at tile column times BLOCK, and nothing
+# is added up. A vector is loaded with <code>tl.load(mean_ptr + col, mask=col &lt; cols, other=0.0)</code>.
 # </details>
 # <details><summary>Hint 2</summary>
 # <code>tl.maximum(x, 0.0)</code> is relu, and <code>tl.rsqrt(var + epsilon)</code> is 1 / sqrt(var + epsilon). A block of
 # BLOCK numbers combines with one of ROWS x BLOCK as <code>mean[None, :]</code>.
 # </details>
 # <details><summary>Hint 3</summary>
-# Work per column is done once per tile, so combine the vectors first: <code>factor = gamma * tl.rsqrt(var +
-# epsilon)</code>; then y = scale * ((relu(x) - mean) * factor + beta). Store with
+# The work on a column's vectors is done once per tile, so combine the vectors first: <code>factor = gamma *
+# tl.rsqrt(var + epsilon)</code>; then y = scale * ((relu(x) - mean) * factor + beta). Store with
 # <code>.to(y_ptr.dtype.element_ty)</code> and the mask of both dimensions.
 # </details>
 
@@ -416,7 +420,7 @@ def chain_kernel(
     stride_xr, stride_xc, stride_yr, stride_yc,
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """One program computes one ROWS x BLOCK tile of y."""
+    """Compute one ROWS x BLOCK tile of y per program."""
     ### BEGIN SOLUTION
     #: pass  # your kernel
     across = tl.cdiv(cols, BLOCK)
@@ -445,10 +449,10 @@ def chain_kernel(
 
 
 # %% [markdown]
-# The tests launch your kernel with bands of NaNs round every tensor: a store outside the tensor damages a band and is
-# reported, a load outside brings a NaN into the result. So does an element that no program writes. (Two more ways to
-# a NaN, in later questions: inf - inf, and inf / inf after an overflow.) What is graded is the kernel. In it you may
-# use Triton's language (`tl`), arithmetic, and other functions of yours that have `@triton.jit`.
+# The tests launch your kernel with bands of NaNs around every tensor. A store outside the tensor damages a band and is
+# reported; a load outside it brings a NaN into the result. An element that no program writes also shows up as a NaN.
+# (Later questions have two more sources of NaNs: inf - inf, and inf / inf after an overflow.) Only the kernel is
+# graded. In it you may use Triton's language (`tl`), arithmetic, and your own functions that are marked `@triton.jit`.
 
 # %% nbgrader={"grade": true, "grade_id": "b-test", "locked": true, "points": 10, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "b", "role": "test", "needs": ["setup"]}
 draw = grading.Draws("b", DEVICE)
@@ -495,34 +499,34 @@ scorecard.passed("b")
 #
 # y[i, j] = exp(x[i, j]) / (sum over k of exp(x[i, k]))
 #
-# exp(89) is more than float32 can hold. So the largest number of the row is subtracted first, which changes nothing in
-# the result: y[i, j] = exp(x[i, j] - m) / (sum over k of exp(x[i, k] - m)), with m the maximum of row i. Now the largest
+# exp(89) is more than float32 can hold. So the largest number of the row is subtracted first, which does not change the
+# result: y[i, j] = exp(x[i, j] - m) / (sum over k of exp(x[i, k] - m)), with m the maximum of row i. Now the largest
 # exponential is 1.
 #
-# A row needs its maximum before the first exponential, and its sum before the first quotient. Fused, this costs nothing:
-# the whole row is in registers, where looking at it three times is cheap.
+# The maximum of a row must be known before the first exponential, and the sum before the first division. In a fused
+# kernel this costs nothing: the whole row is in registers, and going over it three times there is cheap.
 #
 # The **contract**:
 #
-# - A program computes ROWS whole rows, `tl.program_id(0) * ROWS` and the following. BLOCK is a power of two, at least
-#   cols, so that a row fits in one block.
-# - Right for all sizes from 1 up and any strides, in float32 and float16, calculated in float32. On a GPU that has it,
-#   bfloat16 is tested too. (The interpreter rounds bfloat16 wrongly.)
-# - Values may be large, all negative, or minus infinity (a masked place in attention: its result is 0). A row has at
-#   least one finite number.
+# - A program computes ROWS whole rows, from row `tl.program_id(0) * ROWS` on. BLOCK is a power of two, at least cols,
+#   so that a row fits in one block.
+# - The result is right for all sizes from 1 up and any strides, in float32 and float16, calculated in float32. On a GPU
+#   that supports bfloat16, that format is tested too. (The interpreter rounds bfloat16 wrongly.)
+# - Values may be large, all negative, or minus infinity (a masked position in attention, whose result is 0). A row has
+#   at least one finite number.
 #
 # <details><summary>Hint 1</summary>
-# The lanes beyond the last column take part in the maximum and in the sum. Which value of <code>other</code> makes them
-# harmless in both? (In a row of negative numbers, 0 would be the maximum.)
+# The elements of the block beyond the last column take part in the maximum and in the sum. Which value of
+# <code>other</code> makes them harmless in both? (In a row of negative numbers, 0 would be the maximum.)
 # </details>
 # <details><summary>Hint 2</summary>
-# <code>other=-float("inf")</code>: it never is the maximum, and exp(-inf) = 0 adds nothing to the sum. The steps are
-# <code>tl.max(x, 1)</code>, subtract, <code>tl.exp</code>, <code>tl.sum(..., 1)</code>, divide.
+# <code>other=-float("inf")</code>: minus infinity is never the maximum, and exp(-inf) = 0 adds nothing to the sum. The
+# steps are <code>tl.max(x, 1)</code>, subtract, <code>tl.exp</code>, <code>tl.sum(..., 1)</code>, divide.
 # </details>
 # <details><summary>Hint 3</summary>
 # <code>e = tl.exp(x - tl.max(x, 1)[:, None])</code>; <code>y = e / tl.sum(e, 1)[:, None]</code>. A row past the end is
-# all minus infinity and gives NaNs, which the mask of the store keeps out. One division per row and a multiplication per
-# element are cheaper than one division per element.
+# all minus infinity and gives NaNs, but the mask of the store keeps them out of the result. One division per row and
+# one multiplication per element are cheaper than one division per element.
 # </details>
 
 
@@ -534,7 +538,7 @@ def softmax_kernel(
     stride_xr, stride_xc, stride_yr, stride_yc,
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """One program computes ROWS rows of y, each in one block of BLOCK columns."""
+    """Compute ROWS rows of y per program, each in one block of BLOCK columns."""
     ### BEGIN SOLUTION
     #: pass  # your kernel
     row = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)[:, None]
@@ -566,7 +570,7 @@ def check_softmax(x, what, rows=2):
 
 
 def masked(x):
-    """x with minus infinity in some places, but in no place of column 0."""
+    """Return x with minus infinity in some places, but nowhere in column 0."""
     hole = draw.matrix(*x.shape, values="positive") < 0.7  # 0.5 to 1, so two places in five
     hole[:, 0] = False
     return x.masked_fill(hole, -float("inf"))
@@ -608,19 +612,19 @@ scorecard.passed("c")
 # %% [markdown]
 # ## d. Rows too long for the registers
 #
-# A row of 100,000 numbers does not fit in the registers of one program. Then the row is walked through in blocks. Done
-# naively that takes three passes: one for the maximum, one for the sum, one for the result, so x is read from memory
-# three times. The **online softmax** finds maximum and sum in *one* pass:
+# A row of 100,000 numbers does not fit in the registers of one program, so the program goes through the row in blocks.
+# Done naively that takes three passes: one for the maximum, one for the sum, one for the result. So x is read from
+# memory three times. The **online softmax** finds maximum and sum in *one* pass:
 #
-# keep the maximum m of what has been seen so far, and the sum s of exp(x - m) over what has been seen so far. When a
-# block brings a larger maximum m', the old sum was made with the wrong m. It is put right by one multiplication:
+# keep the maximum m of all numbers so far, and the sum s of exp(x - m) over the same numbers. When a block brings a
+# larger maximum m', the old sum was made with the wrong m. One multiplication corrects it:
 #
 # s' = s * exp(m - m') + (sum over the block of exp(x - m'))
 #
-# A second pass then writes exp(x - m) / s. In all, x is read twice. (FlashAttention rests on this formula.)
+# A second pass then writes exp(x - m) / s. In all, x is read twice. (FlashAttention is built on this formula.)
 #
-# The **contract**: one program computes one row, `tl.program_id(0)`. BLOCK may be smaller than cols. Values as in
-# question c, and note: **a whole block can be minus infinity** while the row is not.
+# The **contract**: one program computes one row, `tl.program_id(0)`. BLOCK may be smaller than cols. The values are
+# those of question c. Note that **a whole block can be minus infinity** while the row is not.
 #
 # <details><summary>Hint 1</summary>
 # Two loops over the same blocks: <code>for start in range(0, cols, BLOCK):</code>. In each, <code>col = start +
@@ -628,9 +632,9 @@ scorecard.passed("c")
 # <code>tl.max(x, 0)</code> is one number.
 # </details>
 # <details><summary>Hint 2</summary>
-# Begin with <code>m = -float("inf")</code> and <code>s = 0.0</code>: both are float32 as they stand. (<code>s = 0</code>
-# would be an int, and what is changed in a loop must keep its type.) If the first block is all minus infinity, then m' is
-# minus infinity too, and -inf - (-inf) is NaN. What can be subtracted instead of m' in that case?
+# Begin with <code>m = -float("inf")</code> and <code>s = 0.0</code>: Triton takes both as float32. (<code>s = 0</code>
+# would be an int, and a variable that a loop changes must keep its type.) If the first block is all minus infinity,
+# then m' is minus infinity too, and -inf - (-inf) is NaN. What can you subtract instead of m' in that case?
 # </details>
 # <details><summary>Hint 3</summary>
 # <code>higher = tl.maximum(m, tl.max(x, 0))</code>; <code>base = tl.where(higher == -float("inf"), 0.0, higher)</code>;
@@ -647,7 +651,7 @@ def long_softmax_kernel(
     stride_xr, stride_xc, stride_yr, stride_yc,
     BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """One program computes one row of y, in steps of BLOCK columns."""
+    """Compute one row of y per program, in steps of BLOCK columns."""
     ### BEGIN SOLUTION
     #: pass  # your kernel
     row = tl.program_id(0).to(tl.int64)
@@ -729,30 +733,31 @@ scorecard.passed("d")
 #
 # y[i, j] = gamma[j] * (x[i, j] - m) / sqrt(v + epsilon) + beta[j]
 #
-# Two things go wrong here more often than all others. The lanes beyond the last column count as 0 in the first sum, which
-# is harmless. After subtracting the mean they are -m, and their squares are added to the variance. And a sum of 1000
-# numbers near 100 is more than float16 can hold.
+# Two mistakes are more common here than all others. The first is about the block's elements beyond the last column.
+# They count as 0 in the first sum, which is harmless. But after the mean is subtracted they are -m, and their squares
+# are added to the variance. The second is a sum in float16: 1000 numbers near 100 add up to more than float16 can hold.
 #
-# The **contract**: ROWS whole rows per program and BLOCK at least cols, as in question c. Right for all sizes from 1 up
-# and any strides of x and y, in float32 and float16, calculated in float32. A row may be constant: then v = 0 and y = beta.
-# On a GPU that has it, bfloat16 is tested too.
+# The **contract**: each program computes ROWS whole rows, and BLOCK is at least cols, as in question c. The result is
+# right for all sizes from 1 up and any strides of x and y, in float32 and float16, calculated in float32. A row may be
+# constant: then v = 0 and y = beta. On a GPU that supports bfloat16, that format is tested too.
 #
-# No formula is right for all numbers. The mean is rounded, and its error is in every x - m: it comes out divided by the
-# spread, or, where v is 0, multiplied by 1 / sqrt(epsilon) = 316. The tests have means of up to about 100 times the
-# spread, and constants for which the mean is all but exact. (For more, one would subtract the mean of x - m once more.)
+# No formula is right for all numbers. The mean is rounded, and its rounding error is part of every x - m. In the result
+# this error is divided by the spread, or, where v is 0, multiplied by 1 / sqrt(epsilon) = 316. In the tests, the mean
+# is at most about 100 times the spread, and constant rows have a mean that is nearly exact. (For harder cases, you
+# would subtract the mean of x - m as well.)
 #
 # <details><summary>Hint 1</summary>
-# The mean divides by cols, not by BLOCK. Do not use v = mean(x^2) - m^2: for numbers near 100 with a spread of 1 the
-# difference of two large numbers has few right digits.
+# The mean divides by cols, not by BLOCK. Do not use v = mean(x^2) - m^2: for numbers near 100 with a spread of 1, this
+# is a small difference of two large numbers, and few of its digits are right.
 # </details>
 # <details><summary>Hint 2</summary>
-# <code>d = tl.where(col[None, :] &lt; cols, x - m[:, None], 0.0)</code> sets the lanes beyond the edge to 0 again, so that
-# <code>tl.sum(d * d, 1) / cols</code> is the variance.
+# <code>d = tl.where(col[None, :] &lt; cols, x - m[:, None], 0.0)</code> sets the elements beyond the edge to 0 again,
+# so that <code>tl.sum(d * d, 1) / cols</code> is the variance.
 # </details>
 # <details><summary>Hint 3</summary>
-# Load x with <code>other=0.0</code>, where question c has minus infinity, and gamma and beta as the vectors of question b.
-# <code>m = tl.sum(x, 1) / cols</code>; d as in hint 2; <code>r = tl.rsqrt(tl.sum(d * d, 1) / cols + epsilon)</code>;
-# <code>y = d * r[:, None] * gamma[None, :] + beta[None, :]</code>.
+# Load x with <code>other=0.0</code> (question c has minus infinity there), and load gamma and beta like the vectors of
+# question b. <code>m = tl.sum(x, 1) / cols</code>; d as in hint 2; <code>r = tl.rsqrt(tl.sum(d * d, 1) / cols +
+# epsilon)</code>; <code>y = d * r[:, None] * gamma[None, :] + beta[None, :]</code>.
 # </details>
 
 
@@ -764,7 +769,7 @@ def layernorm_kernel(
     stride_xr, stride_xc, stride_yr, stride_yc,
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """One program computes ROWS rows of y, each in one block of BLOCK columns."""
+    """Compute ROWS rows of y per program, each in one block of BLOCK columns."""
     ### BEGIN SOLUTION
     #: pass  # your kernel
     row = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)[:, None]
@@ -809,7 +814,7 @@ def check_layernorm(x, what, rows=2, plain=False):
 
 
 def near_100(height, width):
-    """Numbers near 100 that are multiples of 1/16, so that float32 adds up a row without rounding, in any order."""
+    """Return multiples of 1/16 near 100, so that float32 adds up a row without rounding, in any order."""
     return (16 * draw.matrix(height, width)).round() / 16 + 100
 
 
@@ -854,12 +859,12 @@ scorecard.passed("e")
 # GELU is the smooth cousin of ReLU that most transformers use: gelu(v) = v * P(v), where P(v) = (1 + erf(v / sqrt 2)) / 2
 # is the probability that a normal random number is less than v. Here v = x + bias, with one bias per column.
 #
-# The **contract** is that of question b: tiles of ROWS x BLOCK, numbered row by row of tiles, any strides, float32 or
-# float16, calculated in float32. The test compares with the formula above; the approximation by tanh that is also in use
-# is too far from it in float32.
+# The **contract** is that of question b: tiles of ROWS x BLOCK, numbered row by row, any strides, float32 or float16,
+# calculated in float32. The test compares with the formula above. The common approximation by tanh is too inaccurate
+# for the test in float32.
 #
 # <details><summary>Hint 1</summary>
-# Copy your kernel of question b, and replace what it calculates.
+# Copy your kernel from question b, and change what it calculates.
 # </details>
 # <details><summary>Hint 2</summary>
 # erf is <code>tl.erf</code>, and 1 / sqrt 2 is 0.7071067811865476.
@@ -877,7 +882,7 @@ def bias_gelu_kernel(
     stride_xr, stride_xc, stride_yr, stride_yc,
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """One program computes one ROWS x BLOCK tile of y."""
+    """Compute one ROWS x BLOCK tile of y per program."""
     ### BEGIN SOLUTION
     #: pass  # your kernel
     across = tl.cdiv(cols, BLOCK)
@@ -949,9 +954,10 @@ check_bias_gelu(m, f"float16, large values, strides {m.stride()}", wanted)
 scorecard.passed("f")
 
 # %% [markdown]
-# **Do they compile for a GPU?** The interpreter takes some things that the compiler refuses, such as a variable that is
-# an int before a loop and a float in it. The next cell compiles your kernels of b to f for a T4. No GPU is needed, and it
-# takes some ten seconds. A kernel that does not compile ends the cell; the last lines say where and why.
+# **Do your kernels compile for a GPU?** The interpreter accepts some things that the compiler refuses, such as a
+# variable that is an int before a loop and a float in the loop. The next cell compiles your kernels of questions b to f
+# for a T4. It needs no GPU and runs for about ten seconds. If a kernel does not compile, the cell ends with an error
+# whose last lines say where and why.
 
 # %%
 matrix, vector = (torch.empty(shape, dtype=torch.float16, device="meta") for shape in ((100, 4096), 4096))
@@ -971,16 +977,17 @@ for kernel, launch, constants, vectors in (
 # Your kernels are right for any ROWS and warps. How fast they are depends on both:
 #
 # - **Registers.** Each thread holds ROWS * BLOCK / (32 * num_warps) numbers of the block, and needs more registers for
-#   the results, for addresses and for vectors. A thread has at most 255. If they do not suffice, the compiler
-#   **spills**: it stores values in *local memory*, which despite its name is a part of DRAM behind the caches, and loads
-#   them again, traffic that nobody counted. And the registers of all threads together are 65,536 per multiprocessor: the
-#   more each has, the fewer threads are there at a time to wait for memory side by side. (A program of 32 warps has 1024
-#   threads, so 64 registers for each are all there is.)
-# - **Wide accesses.** A thread loads 16 bytes at once if it has that many neighbouring numbers: 4 of float32, 8 of
-#   float16. With fewer, as when many warps share a row, more instructions move the same bytes.
+#   the results, for addresses and for vectors. A thread has at most 255. If that is not enough, the compiler
+#   **spills**: it stores values in *local memory*, which despite its name is a part of DRAM behind the caches, and
+#   loads them again. Your count of bytes does not include this traffic. A multiprocessor has 65,536 registers for all
+#   its threads. If each thread uses many, few threads fit, and fewer of them can wait for memory at the same time. (A
+#   program of 32 warps has 1024 threads, so each can have at most 64 registers.)
+# - **Wide accesses.** A thread loads 16 bytes at once if it holds enough neighbouring numbers: 4 in float32, 8 in
+#   float16. If it holds fewer, for example because many warps share a row, moving the same bytes needs more
+#   instructions.
 # - **Reductions.** Each warp reduces its own numbers. Then the warps that share a row exchange their results through
-#   **shared memory**, a small memory on the chip, and all wait for the slowest of them.
-# - **Short rows.** A row of 100 numbers is too little work for a program of its own.
+#   **shared memory**, a small memory on the chip, and all of them wait for the slowest.
+# - **Short rows.** A row of 100 numbers is too little work for a whole program.
 #
 # Write `row_config((rows, cols), dtype)` for softmax and layer normalisation; dtype is `"fp32"`, `"fp16"` or `"bf16"`
 # (4, 2 and 2 bytes). It returns a dict of three ints, `ROWS`, `BLOCK` and `num_warps`, such that for up to 16,384 columns
@@ -993,22 +1000,23 @@ for kernel, launch, constants, vectors in (
 #
 # <details><summary>Hint 1</summary>
 # BLOCK follows from cols. Then choose ROWS for rule 4, and last num_warps for rules 2 and 3:
-# <code>triton.next_power_of_2</code> and <code>max</code> are all you need. A block of 16 numbers has too few for rule 3
-# on one warp of 32 threads; more rows help.
+# <code>triton.next_power_of_2</code> and <code>max</code> are all you need. A block of 16 numbers is too small for rule
+# 3 on one warp of 32 threads; give the program more rows.
 # </details>
 # <details><summary>Hint 2</summary>
 # <code>ROWS = max(1, 1024 // BLOCK)</code> gives at least 1024 numbers, whatever the number of rows: rows past the end
 # are masked. With 32 numbers per thread, a warp holds 1024.
 # </details>
 # <details><summary>Hint 3</summary>
-# <code>num_warps = ROWS * BLOCK // 1024</code> puts exactly 32 numbers on a thread. Two rows per program make layer
-# normalisation a little faster up to BLOCK = 8192, for they share gamma and beta; softmax has nothing to share.
+# <code>num_warps = ROWS * BLOCK // 1024</code> gives each thread exactly 32 numbers. Two rows per program make layer
+# normalisation a little faster up to BLOCK = 8192, because the two rows share gamma and beta. In softmax they have
+# nothing to share.
 # </details>
 
 
 # %% nbgrader={"grade": false, "grade_id": "g-config", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "g", "role": "solution", "needs": ["setup"], "title": "Choose rows and warps by arithmetic"}
 def row_config(shape, dtype):
-    """Rows per program, block and warps for softmax_kernel and layernorm_kernel."""
+    """Return rows per program, block and warps for softmax_kernel and layernorm_kernel."""
     cols = shape[1]
     ### BEGIN SOLUTION
     #: raise NotImplementedError("row_config")
@@ -1021,7 +1029,7 @@ def row_config(shape, dtype):
 
 # %% nbgrader={"grade": true, "grade_id": "g-test", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "g", "role": "test", "needs": ["setup"]}
 def check_config(shape, dtype):
-    """Hold row_config(shape, dtype) to the four rules."""
+    """Check row_config(shape, dtype) against the four rules."""
     chosen = row_config(shape, dtype)
     what = f"row_config({shape}, {dtype!r}) = {chosen}"
     names = ("ROWS", "BLOCK", "num_warps")
@@ -1057,12 +1065,12 @@ for kind in ("bf16", "fp16", "fp32"):
 scorecard.passed("g")
 
 # %% [markdown]
-# **What the compiler says.** The last step of compiling is NVIDIA's assembler, which writes the machine code and reports
-# what the kernel needs: registers per thread, bytes that each thread spills (only the stores; the loads come on top), and
-# shared memory per program. Predict first: for two rows of 4096 numbers on 8 warps you have sealed a number of registers.
-# What changes with 4, 2 or 1 warps? The next cell compiles your own layer normalisation for a T4 (sm_75, as the compiler
-# calls its generation of GPUs) and for an H100 (sm_90), with fewer and fewer warps. No GPU is needed. (It takes some
-# seconds.)
+# **What the compiler says.** In the last step of compiling, NVIDIA's assembler writes the machine code and reports what
+# the kernel needs: registers per thread, bytes that each thread spills (only the stores; the loads come on top), and
+# shared memory per program. Predict first: you have sealed a number of registers for two rows of 4096 numbers on 8
+# warps. What changes with 4, 2 or 1 warps? The next cell compiles your own layer normalisation with fewer and fewer
+# warps, for a T4 (the compiler calls its generation of GPUs sm_75) and for an H100 (sm_90). It needs no GPU and runs
+# for a few seconds.
 
 # %%
 rows_of_4096, vector_of_4096 = (torch.empty(shape, dtype=torch.float16, device="meta") for shape in ((100, 4096), 4096))
@@ -1073,39 +1081,40 @@ for report in reports:
     print(report)
 
 # %% [markdown]
-# **Say why.** (Another version of the compiler may print other registers and spills for the same kernel; explain those
-# that you see.) In three to six sentences: how many numbers of the block does a thread hold in each line of the report,
-# and how many registers does it get? Which of these numbers per thread is the first at which your kernel spills, and
-# where do spilled values go? Why is it not best to take as many warps as possible, so that every thread needs few
-# registers? A person reads this; it gives 5 points.
+# **Say why.** (Another version of the compiler may report different registers and spills for the same kernel; explain
+# the ones that you see.) Answer in three to six sentences. How many numbers of the block does a thread hold in each
+# line of the report, and how many registers does it get? At which of these numbers per thread does your kernel first
+# spill, and where do spilled values go? Why not use as many warps as possible, so that every thread needs few
+# registers? A person reads your answer; it gives up to 5 points.
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "g-why", "locked": false, "points": 5, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "g-why", "role": "written", "needs": ["setup"], "title": "Registers and spills"}
 # ### BEGIN SOLUTION
 # #: *Your answer*
 # With 8 warps a thread holds 2 * 4096 / 256 = 32 numbers and gets about 70 registers: 32 for the numbers, the rest for
 # gamma, beta, addresses and results on their way. With 4 warps it holds 64 numbers and gets about twice as many
-# registers; with 2 warps 128 numbers and nearly all of the 255, or all and some values spill; with 1 warp it holds 256,
-# more than a thread has registers, so it must spill. Spilled values go to local memory, which lies in device memory
-# behind the caches: traffic that the count of bytes does not know. More warps than needed leave each thread less than 16
-# bytes per load, and the reductions along a row must wait for more warps.
+# registers; with 2 warps it holds 128 numbers and gets nearly all of the 255, or all of them and some values spill;
+# with 1 warp it holds 256 numbers, more than a thread has registers, so it must spill. Spilled values go to local
+# memory, which is in device memory behind the caches. That traffic is not in the count of bytes. More warps than needed
+# leave each thread less than 16 bytes per load, and the reductions along a row must wait for more warps.
 # ### END SOLUTION
 
 # %% [markdown]
 # ## h. The race: softmax (GPU)
 #
-# `grading.speed` runs your kernel with your `row_config`, compares every element with the library's result, and then
-# times both in turn: yours, the library's, the library's, yours, several rounds of it, so that a GPU that warms up or
-# slows down does so for both. Here the comparison is with PyTorch. When the lab is graded it is with a plain Triton
-# kernel that the lab's authors wrote, on the same GPU, in the same run: all the points from 0.8 of its speed on, none
-# below 0.1, in proportion between. PyTorch is the easier rival; how near you are to what the memory allows, the table at
-# the end of the lab says, with your share of a copy's speed. Results are then compared in bfloat16 as well, where the GPU
-# has it.
+# `grading.speed` runs your kernel with your `row_config` and compares every element with the library's result. Then it
+# times the two in turn, for several rounds: yours, the library's, the library's, yours. A GPU that warms up or slows
+# down then does so for both. Here the comparison is with PyTorch. When the lab is graded, your kernel runs against a
+# plain Triton kernel that the lab's authors wrote, on the same GPU, in the same run. You get all the points from 0.8 of
+# that kernel's speed on, none below 0.1, and a share in between. PyTorch is the easier opponent; the table at the end
+# of the lab gives your share of a copy's speed, which tells you how close you are to what the memory allows. Grading
+# also compares results in bfloat16 if the GPU supports it.
 #
 # Without a GPU the cell ends with `NeedsGpu` and the points wait.
 #
-# To go faster, change one thing at a time, and predict what it will do before you run it. What matters, in this order:
-# the matrix is read once and written once (nothing goes back to memory between the steps); a thread's accesses are wide
-# and it does not spill (question g); short rows share a program; one division per row instead of one per element.
+# To go faster, change one thing at a time, and predict its effect before you run it. These things matter, the most
+# important first: the matrix is read once and written once (nothing goes back to memory between the steps); a thread's
+# accesses are wide and the thread does not spill (question g); short rows share a program; there is one division per
+# row, not one per element.
 
 
 # %% nbgrader={"grade": false, "grade_id": "race-given", "locked": true, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "setup", "role": "setup"}
@@ -1114,29 +1123,29 @@ TORCH_DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 
 
 def softmax_inputs(draw, shape, dtype):
-    """A random matrix."""
+    """Return a random matrix."""
     return (draw.matrix(*shape, dtype=TORCH_DTYPES[dtype]),)
 
 
 def layernorm_inputs(draw, shape, dtype):
-    """A random matrix, and a random gamma and beta."""
+    """Return a random matrix, gamma and beta."""
     vectors = (draw.matrix(1, shape[1], dtype=TORCH_DTYPES[dtype])[0] for _ in range(2))
     return (draw.matrix(*shape, dtype=TORCH_DTYPES[dtype]), *vectors)
 
 
 def layernorm_inputs_near_100(draw, shape, dtype):
-    """The same with a matrix of numbers near 100: a mean that is rounded to 16 bits is off by up to a quarter."""
+    """Return the same with numbers near 100 in the matrix: there a mean rounded to 16 bits is off by up to a quarter."""
     x, gamma, beta = layernorm_inputs(draw, shape, dtype)
     return x + 100, gamma, beta
 
 
 def right_softmax(x):
-    """The library's softmax."""
+    """Return the library's softmax."""
     return torch.softmax(x, 1)
 
 
 def right_layernorm(x, gamma, beta):
-    """The library's layer normalisation."""
+    """Return the library's layer normalisation."""
     return torch.nn.functional.layer_norm(x, gamma.shape, gamma, beta, EPSILON)
 
 
@@ -1181,9 +1190,9 @@ softmax_race
 # %% [markdown]
 # ## i. The race: layer normalisation (GPU)
 #
-# The same for `layernorm_kernel`. Here gamma and beta are read too, by every program. They come from the L2 cache, not
-# from DRAM, but each read takes its time: two rows per program read them half as often, and loads that stand before the
-# first reduction are on their way while it runs.
+# The same for `layernorm_kernel`. Here every program reads gamma and beta too. They come from the L2 cache, not from
+# DRAM, but each read still costs time. With two rows per program they are read half as often, and if you place their
+# loads before the first reduction, they arrive while it runs.
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "i-speed", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "i", "role": "speed", "needs": ["setup", "e", "g"], "device": "gpu", "title": "The race: layer normalisation"}
 layernorm_race = grading.speed(
@@ -1236,8 +1245,8 @@ layernorm_race
 # %% [markdown]
 # ## Challenge: layer normalisation backward
 #
-# In training, the gradient dy of y comes back, and three gradients are wanted. With h = (x - m) r, where r = 1 / sqrt(v +
-# epsilon), and w = gamma dy (all per row i):
+# In training, the gradient dy of y comes back, and the kernel must compute three gradients. With h = (x - m) r, where r
+# = 1 / sqrt(v + epsilon), and w = gamma dy (all per row i):
 #
 # - dx = r (w - mean(w) - h mean(w h)), where the two means are taken along the row;
 # - dgamma[j] = sum over all rows i of dy[i, j] h[i, j];
@@ -1245,24 +1254,25 @@ layernorm_race
 #
 # dx reduces along rows, dgamma and dbeta along columns. Unfused, x and dy are read several times. Fused, each is read
 # once: a program works through many rows, one after the other, writes their dx, and keeps *its own* sums for dgamma and
-# dbeta in registers. At the end it writes them to its row of `partial`; the lab's function adds up these rows, which
-# are few. (Adding to one common vector instead would make programs wait for each other and the result depend on
+# dbeta in registers. At the end it writes its sums to its row of `partial`, and the lab's function adds up these few
+# rows. (If all programs added to one common vector, they would wait for each other, and the result would depend on
 # their order.)
 #
-# Compulsory traffic: x and dy in, dx out, three passes over the matrix. The means m and the factors r come from the
-# forward pass, in float32.
+# The compulsory traffic is three passes over the matrix: x and dy in, dx out. The means m and the factors r come from
+# the forward pass, in float32.
 #
 # The **contract**:
 #
 # - The grid has P programs. Program p handles rows p, p + P, p + 2 P, ...: `for row in range(tl.program_id(0), rows,
 #   tl.num_programs(0))`.
 # - BLOCK is at least cols: a row is one block.
-# - `partial_ptr` is the address of `partial = torch.empty((2, P, cols), dtype=torch.float32)`. Program p writes its sums
-#   for dgamma to `partial[0, p]` and those for dbeta to `partial[1, p]`, also if it had no rows.
-# - `STAGES` is for speed, which no question measures here: write the loop as `for row in tl.range(tl.program_id(0), rows,
-#   tl.num_programs(0), num_stages=STAGES)`, and Triton may load the rows that come next while it works on this one. How
-#   much that brings depends on how many other programs the multiprocessor has to work on meanwhile. It changes no result.
-# - Any strides of x, dy and dx; float32 or float16; calculated in float32.
+# - `partial_ptr` is the address of `partial = torch.empty((2, P, cols), dtype=torch.float32)`. Program p writes its
+#   sums for dgamma to `partial[0, p]` and its sums for dbeta to `partial[1, p]`, even if it had no rows.
+# - `STAGES` is for speed, which no question measures here: write the loop as `for row in tl.range(tl.program_id(0),
+#   rows, tl.num_programs(0), num_stages=STAGES)`, and Triton may load the next rows while it works on the current one.
+#   How much time that saves depends on how many other programs the multiprocessor can work on in the meantime. It does
+#   not change the result.
+# - x, dy and dx have any strides and are float32 or float16; the kernel calculates in float32.
 #
 # <details><summary>Hint 1</summary>
 # Before the loop: load gamma; two blocks of zeros, <code>tl.zeros((BLOCK,), tl.float32)</code>. In the loop: load x, dy and
@@ -1270,8 +1280,8 @@ layernorm_race
 # the loop: store the two blocks.
 # </details>
 # <details><summary>Hint 2</summary>
-# Beyond the last column x counts as 0, so h there is -m r. It does no harm where it is multiplied by a w of 0, for
-# gamma and dy were loaded with <code>other=0.0</code>. The means divide by cols.
+# Beyond the last column x counts as 0, so h there is -m r. This does no harm where h is multiplied by w, because w is 0
+# there: gamma and dy were loaded with <code>other=0.0</code>. The means divide by cols.
 # </details>
 # <details><summary>Hint 3</summary>
 # <code>c1 = tl.sum(w * h, 0) / cols</code>; <code>c2 = tl.sum(w, 0) / cols</code>; <code>dx = r * (w - c2 - h * c1)</code>;
@@ -1293,7 +1303,7 @@ def launch_backward(kernel, constants, dx, x, gamma, mean, r, dy):
 
 
 def launch_column_gradients(kernel, constants, sums, x, gamma, mean, r, dy):
-    """The same kernel, of which dgamma and dbeta are looked at."""
+    """Launch the same kernel, and keep its dgamma and dbeta."""
     sums.copy_(launch_backward(kernel, constants, torch.empty_like(x), x, gamma, mean, r, dy))
 
 
@@ -1305,7 +1315,7 @@ def layernorm_backward_kernel(
     stride_xr, stride_xc, stride_dyr, stride_dyc, stride_dxr, stride_dxc,
     BLOCK: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
-    """Program p writes rows p, p + P, ... of dx, and its sums for dgamma and dbeta to partial[:, p]."""
+    """Write rows p, p + P, ... of dx, and the sums of program p for dgamma and dbeta to partial[:, p]."""
     ### BEGIN SOLUTION
     #: pass  # your kernel
     program = tl.program_id(0).to(tl.int64)
@@ -1395,9 +1405,9 @@ print("layernorm_backward_kernel compiles")
 # %% [markdown]
 # ## Gap: why do prediction and measurement differ?
 #
-# The prediction is always the same: bytes of question a over the bandwidth of a plain copy. Here are four cases that were
-# measured on an H200 (copy: 4243 GB/s; torch 2.11, Triton 3.6; times in microseconds, numbers of 2 bytes), where it is
-# far off:
+# The prediction is always the same: the bytes from question a, divided by the bandwidth of a plain copy. Here are four
+# cases in which it is far off, measured on an H200 (copy: 4243 GB/s; torch 2.11, Triton 3.6; times in microseconds,
+# numbers of 2 bytes):
 
 # %%
 GB_PER_S = 4243
@@ -1407,11 +1417,11 @@ def predicted_us(moved_bytes):
     return moved_bytes / GB_PER_S / 1e3
 
 
-# 1. The fused chain on a small matrix; the launch is not counted, for the kernel is replayed by the GPU itself.
+# 1. The fused chain on a small matrix. The launch is not counted, because the GPU itself replays the kernel.
 print(f"case 1, chain, 128 x 4096: predicted {predicted_us(chain_fused_bytes(128, 4096, 2)):.1f}, measured 1.9")
-# 2. Bias and GELU written with tl.erf: some 40 instructions per element.
+# 2. Bias and GELU written with tl.erf: about 40 instructions per element.
 print(f"case 2, bias + GELU, 65536 x 4096: predicted {predicted_us((2 * 65536 + 1) * 4096 * 2):.0f}, measured 386")
-# 3. Softmax of rows of 16384 numbers. With 16 warps it takes 273; with one warp:
+# 3. Softmax of rows of 16384 numbers. With 16 warps it takes 273 us; with one warp:
 moved_bytes = softmax_fused_bytes(16384, 16384, 2)
 print(f"case 3, softmax on one warp, 16384 x 16384: predicted {predicted_us(moved_bytes):.0f}, measured 1687")
 # 4. Softmax as five operations of PyTorch and as one kernel: how many times faster is the kernel?
@@ -1421,23 +1431,23 @@ print(f"case 4, gain of fusing softmax, 65536 x 4096: predicted {gain:.1f}, meas
 # %% [markdown]
 # Name the cause of each gap. The choices:
 #
-# - `"fixed"`: starting and ending a kernel takes a fixed time, however little it moves.
+# - `"fixed"`: starting and ending a kernel takes a fixed time, no matter how few bytes it moves.
 # - `"arithmetic"`: the multiprocessors cannot do the arithmetic as fast as memory delivers the numbers.
-# - `"spills"`: values that do not fit in registers go to memory and come back, which nobody counted.
+# - `"spills"`: values that do not fit in registers go to memory and come back, and the prediction does not count them.
 # - `"slow steps"`: one side of the comparison moves its bytes at far less than the bandwidth of a copy.
 # - `"cache"`: the numbers are still in the L2 cache, so fewer bytes than counted come from DRAM.
 #
 # <details><summary>Hint 1</summary>
 # One of the five would make a kernel faster than predicted. In which case is the measured time several times the
-# predicted one although nothing but the number of warps differs from a fast run?
+# predicted one, although only the number of warps differs from a fast run?
 # </details>
 # <details><summary>Hint 2</summary>
 # Case 2: an H200 has 132 multiprocessors with 128 lanes each at about 1.7 GHz. How long do 65536 * 4096 * 40
 # instructions take? Case 3: how many numbers does one thread hold, with 32 threads for 16384?
 # </details>
 # <details><summary>Hint 3</summary>
-# Case 4: the kernel takes 262, which is what its bytes take at 0.97 of the copy. The five operations move 4 times as
-# many bytes in 1900. At which bandwidth is that?
+# Case 4: the kernel takes 262 us, which is what its bytes take at 0.97 of the copy's bandwidth. The five operations
+# move 4 times as many bytes in 1900 us. What bandwidth is that?
 # </details>
 
 # %% nbgrader={"grade": false, "grade_id": "gap-causes", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "gap", "role": "solution", "needs": ["setup"], "title": "Why prediction and measurement differ"}
@@ -1490,15 +1500,15 @@ grading.compare(
 )
 
 # %% [markdown]
-# Fusion removes trips to memory, and only those: a fused chain is as fast as a copy at best. Whatever is left between
-# your kernel and the copy has one of the causes above, and each has its own cure: more work per launch, fewer
-# instructions, fewer numbers per thread.
+# Fusion removes trips to memory and nothing else: at best, a fused chain is as fast as a copy. Any remaining distance
+# between your kernel and the copy has one of the causes above, and each cause has its own cure: more work per launch,
+# fewer instructions, fewer numbers per thread.
 #
-# Case 2 has a cure, too: gelu(v) = relu(v) - t P(-t) with t = |v|, and the logarithm of P(-t) is so smooth that a
-# polynomial of degree 6 and one exponential replace `tl.erf`. That takes 17 instructions per element instead of 40, and
-# the kernel runs at the speed of a copy again.
+# Case 2 has a cure, too. With t = |v|, gelu(v) = relu(v) - t P(-t), and the logarithm of P(-t) is so smooth that a
+# polynomial of degree 6 and one exponential can replace `tl.erf`. The kernel then needs 17 instructions per element
+# instead of 40, and runs at the speed of a copy again.
 #
-# Last, see where your points stand.
+# Last, see your points.
 
 # %%
 scorecard

@@ -23,9 +23,9 @@
 # %% [markdown]
 # # The roofline of your own device
 #
-# A data sheet prints two numbers that matter: how many floating-point operations (FLOPs) a chip does in a second, and
-# how many bytes its memory delivers in a second. Their quotient is the **ridge point**, the FLOPs that a program must
-# do with each byte before arithmetic can be its limit. In float32 it is about 25 FLOP/byte for a T4 and about 20 for an
+# Two numbers on a data sheet matter most: how many floating-point operations (FLOPs) the chip does per second, and how
+# many bytes its memory delivers per second. Their quotient is the **ridge point**, the FLOPs that a program must do
+# with each byte before arithmetic can be its limit. In float32 it is about 25 FLOP/byte for a T4 and about 20 for an
 # H100. No program reaches the printed numbers.
 #
 # **The question of this lab: what are the two roofs of the device in front of you, and what keeps an operation below
@@ -35,22 +35,23 @@
 #
 # | | what you do | what comes out |
 # |---|---|---|
-# | predictions | guess five numbers | set beside your measurements at the end |
+# | predictions | guess five numbers | compared with your measurements at the end |
 # | a | turn timings into two roofs | bandwidth, peak, ridge point |
 # | b | write a kernel with a dial | K multiply-adds for each number that it loads, in Triton |
 # | c | turn the dial | a function that finds the ridge point in any sweep |
 # | d (GPU) | race the kernel | a share of a reference kernel's speed, and the ridge of the grader's GPU |
 # | e | count six operations | FLOPs, bytes, bound and least time, exactly |
 # | f | change the batch of a dense layer | time ratios, and the batch at which it changes sides |
-# | gap | explain the distances | a rule that names causes, and a few sentences on your own device |
+# | gap | explain the distances from the roof | a rule that names causes, and a few sentences on your own device |
 #
 # Plan for three hours. You need Python and the chapter *The roofline model*; you need not have written a GPU kernel. A
-# laptop has a roofline too: without a GPU you measure the processor, and everything except the question marked (GPU)
-# can be finished. Hints are free: each question has three, from a nudge to nearly the answer.
+# laptop has a roofline too: without a GPU you measure the processor, and you can finish everything except the question
+# marked (GPU). Hints cost no points: each question has three, from a nudge to nearly the whole answer.
 #
-# Write only in the cells that hold `raise NotImplementedError`, `None`, `pass` or "Your answer". You may add cells. The
-# test cells are yours to read and to run as often as you like; when the lab is graded, their original versions run,
-# with other numbers. What you measure here is for you: no point depends on how fast or how busy your machine is.
+# Write only in the cells that hold `raise NotImplementedError`, `None`, `pass` or "Your answer". You may add cells.
+# Read the test cells, and run them as often as you like. When the lab is graded, the original versions of these cells
+# run, with other numbers. Your measurements are for you alone: no point depends on how fast or how busy your machine
+# is.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "setup", "role": "setup"}
 import importlib.util
@@ -81,12 +82,12 @@ scorecard = grading.Scorecard(
 
 
 def laps(call, count=15):
-    """Seconds of each of `count` calls, one after the other, as they come."""
+    """Return the seconds of each of `count` calls, one after the other, without any selection."""
     return clock_of(DEVICE == "cuda").laps(call, 1, count)
 
 
 def seconds(call):
-    """Seconds of one call done right: warm, and repeated until the median is certain enough."""
+    """Return the seconds of one call, measured well: warmed up, and repeated until the median is certain enough."""
     timing = measure.time_kernel(call, on_gpu=DEVICE == "cuda", budget_s=0.25)
     if timing.p80_s > 1.3 * timing.p20_s:
         print(f"unsteady, {1e3 * timing.p20_s:.3g} to {1e3 * timing.p80_s:.3g} ms: close what else runs, and run again")
@@ -94,7 +95,7 @@ def seconds(call):
 
 
 def is_near(number, right, within):
-    """Whether a plain number is within a share, such as 0.03, of the right one."""
+    """Return whether a plain number is within a share, such as 0.03, of the right one."""
     assert type(number) in (int, float), f"got a {type(number).__name__}: return a plain number, such as float(...)"
     return abs(number - right) <= within * abs(right)
 
@@ -102,14 +103,14 @@ def is_near(number, right, within):
 # %% [markdown]
 # ## Predictions
 #
-# Before you measure, write down what you expect of the device that the cell above has named; if you go on with another
-# one later, say from a laptop to Colab, predict again for that one. How close you are is not graded. The point is to
-# have something to be surprised by.
+# Before you measure, write down what you expect of the device that the cell above has named. If you change to another
+# device later, say from a laptop to Colab, predict again for that one. You are not graded on how close you come. The
+# point is to have something to be surprised by.
 #
 # 1. `ridge`: the ridge point of your device in float32, in FLOP/byte.
 # 2. `softmax_gap`: softmax written as five simple operations, one after the other (largest element, subtract,
-#    exponential, sum, divide). How many *times* as long does it take as its roof allows, the time in which memory moves
-#    the input and the output once?
+#    exponential, sum, divide). The roof allows the time in which memory moves the input and the output once. How many
+#    *times* as long does this softmax take?
 # 3. `small_product_gap`: the same for a product of two 128 x 128 matrices: how many times as long as its roof allows?
 # 4. `batch_32`: a dense layer of 4096 inputs and outputs. How many *times* as long does a batch of 32 take as a batch
 #    of 1?
@@ -154,26 +155,27 @@ for name, times in (("copy", copy_laps), ("product", product_laps)):
     print(f"{name:>8}, ms:", " ".join(f"{1e3 * lap:.2f}" for lap in times))
 
 # %% [markdown]
-# Raw times have two habits. The first ones are often long: memory is handed out on first use, libraries load, a clock
-# rises. And now and then one is long because something else ran. (If all of them scatter by a fifth or more, something
-# else runs all the time: close it, or take what you measure today with a grain of salt.) Write four functions that do
-# not mind:
+# Raw times have two habits. The first ones are often long: the system allocates memory on first use, libraries load,
+# and the clock rate is still rising. And now and then one is long because something else ran. (If all of them scatter
+# by a fifth or more, something else is running all the time: close it, or take today's measurements with a grain of
+# salt.) Write four functions that give the right result all the same:
 #
 # - `copy_bandwidth(array_bytes, laps_s)`: bytes per second of a copy of an array of `array_bytes` bytes, from a list of
 #   times in seconds. A copy moves more than `array_bytes` bytes. How many?
 # - `product_rate(side, laps_s)`: FLOP per second of a product of two `side` x `side` matrices. A multiply-add counts as
 #   two FLOPs.
 # - `ridge_point(bandwidth, peak)`: FLOP per byte, from bytes per second and FLOP per second.
-# - `attainable(intensity, bandwidth, peak)`: FLOP per second at best, for an operation of `intensity` FLOP/byte.
+# - `attainable(intensity, bandwidth, peak)`: the highest possible rate, in FLOP per second, of an operation of
+#   `intensity` FLOP/byte.
 #
-# Everything is in plain bytes, FLOPs and seconds: no giga, no tera. The tests allow 3%, so that the median and the
-# least of the times both pass and the mean does not. The formulas are your work, here and in the questions below: when the
-# lab is graded, those of the package, in `mlsys.roofline`, `mlsys.formulas`, `mlsys.ops` and the like, are left out, and an
-# answer that calls them ends in an error.
+# Everything is in plain bytes, FLOPs and seconds: no giga, no tera. The tests allow an error of 3%, so both the median
+# and the least of the times pass, and the mean does not. Write the formulas yourself, here and in the questions below.
+# The package has them too, in `mlsys.roofline`, `mlsys.formulas`, `mlsys.ops` and the like, but they are removed when
+# the lab is graded, and an answer that calls them ends in an error.
 #
 # <details><summary>Hint 1</summary>
-# What must happen to every byte of the source, and what to every byte of the target? Which single number stands for a
-# list of times of which some are far too long?
+# What must happen to every byte of the source, and what to every byte of the target? Which single number represents a
+# list of times when some of them are far too long?
 # </details>
 # <details><summary>Hint 2</summary>
 # A copy reads the array and writes another of the same size. The median is <code>statistics.median</code>. Each of the
@@ -181,13 +183,13 @@ for name, times in (("copy", copy_laps), ("product", product_laps)):
 # </details>
 # <details><summary>Hint 3</summary>
 # <code>2 * array_bytes / median</code>, <code>2 * side**3 / median</code>, <code>peak / bandwidth</code>, and the
-# smaller one of <code>peak</code> and <code>bandwidth * intensity</code>.
+# smaller of <code>peak</code> and <code>bandwidth * intensity</code>.
 # </details>
 
 
 # %% nbgrader={"grade": false, "grade_id": "a-roofs", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "a", "role": "solution", "needs": ["setup"], "title": "Two roofs from a stopwatch"}
 def copy_bandwidth(array_bytes, laps_s):
-    """Bytes read and written per second when an array is copied."""
+    """Return the bytes read and written per second when an array is copied."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("copy_bandwidth")
     return 2 * array_bytes / statistics.median(laps_s)
@@ -195,7 +197,7 @@ def copy_bandwidth(array_bytes, laps_s):
 
 
 def product_rate(side, laps_s):
-    """FLOP per second of a product of two square matrices."""
+    """Return the FLOP per second of a product of two square matrices."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("product_rate")
     return 2 * side**3 / statistics.median(laps_s)
@@ -203,7 +205,7 @@ def product_rate(side, laps_s):
 
 
 def ridge_point(bandwidth, peak):
-    """FLOP per byte at which the two roofs meet."""
+    """Return the FLOP per byte at which the two roofs meet."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("ridge_point")
     return peak / bandwidth
@@ -211,7 +213,7 @@ def ridge_point(bandwidth, peak):
 
 
 def attainable(intensity, bandwidth, peak):
-    """FLOP per second at best."""
+    """Return the highest possible FLOP per second."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("attainable")
     return min(peak, bandwidth * intensity)
@@ -220,7 +222,7 @@ def attainable(intensity, bandwidth, peak):
 
 # %% nbgrader={"grade": true, "grade_id": "a-test", "locked": true, "points": 15, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "a", "role": "test", "needs": ["setup"]}
 def check_rate(number, right, what):
-    """Compare a rate with the right one, and name the usual slip when it is off by a known factor."""
+    """Compare a rate with the right one, and name the usual mistake if the rate is off by a known factor."""
     slips = {
         0.5: "a copy also writes every byte; a multiply-add is two FLOPs",
         2.0: "something is counted twice",
@@ -262,14 +264,15 @@ for _ in range(6):
 scorecard.passed("a")
 
 # %% [markdown]
-# Your roofs, beside those that the course's own instruments find (`mlsys.measure`; it takes some seconds). The rest of
-# the lab uses the higher slope and the higher peak, for a disturbance only makes a measurement slower. If a line says
-# that two differ, close what else runs, and run the first code cell of question a and this one again. A difference that
-# stays may come from the libraries (on a processor you timed torch, `mlsys.measure` times numpy): then go on.
+# The next cell prints your roofs beside those that the course's own functions measure (`mlsys.measure`; this runs for a
+# few seconds). The rest of the lab uses the higher slope and the higher peak, because a disturbance can only make a
+# measurement slower. If a line says that two numbers differ, close other programs, and run the first code cell of
+# question a and this cell again. If the difference stays, the cause may be the libraries (on a processor you timed
+# torch, and `mlsys.measure` times numpy): then go on.
 #
-# On a GPU there is one more flat roof. The library's product must fetch its operands from shared memory, and reaches
-# less than chains of multiply-adds that stay in registers: on an H200 51 instead of 64 TFLOP/s in float32. The kernel
-# of the next two questions is such a chain, so there the higher roof counts, and for the products of question e the
+# On a GPU there is one more flat roof. The library's product must fetch its operands from shared memory, so it is
+# slower than chains of multiply-adds that stay in registers: 51 instead of 64 TFLOP/s on an H200 in float32. The kernel
+# of the next two questions is such a chain, so its roof is the higher one. For the products of question e it is the
 # library's.
 
 # %%
@@ -302,11 +305,11 @@ if DEVICE == "cuda":
 # ```
 #
 # then add up the results of each row of a matrix and write one sum per row. K is the dial: each number is loaded once,
-# whatever K is. The coefficients c are few and stay in a cache. No compiler can skip a step, for each one needs the one
-# before it.
+# whatever K is. The few coefficients c stay in a cache. No compiler can skip a step, because each step needs the result
+# of the one before it.
 #
 # A GPU runs a **kernel** many times at once; in Triton each run is a **program**, and its number is `tl.program_id(0)`.
-# Here is a complete one, which adds two vectors. Each program takes TILE of their elements:
+# Here is a complete kernel, which adds two vectors. Each program adds TILE of their elements:
 
 
 # %% nbgrader={"grade": false, "grade_id": "b-example", "locked": true, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "b", "role": "setup"}
@@ -330,35 +333,35 @@ def add(x, y, tile=1024):
 add(torch.arange(10.0, device=DEVICE), torch.full((10,), 100.0, device=DEVICE), tile=4)
 
 # %% [markdown]
-# `x_ptr` is an address, and `x_ptr + index` a block of addresses; `tl.load` brings a block of numbers. TILE must be a
-# power of two and known when the kernel is compiled (`tl.constexpr`). Four more things for what follows:
+# `x_ptr` is an address, and `x_ptr + index` a block of addresses; `tl.load` loads a block of numbers. TILE must be a
+# power of two and known when the kernel is compiled (`tl.constexpr`). You need four more things:
 #
 # - `tl.where(mask, block, 0.0)` keeps the numbers of a block where the mask is true and puts zeros elsewhere.
-# - `tl.store` and `tl.load` also take a single address: `tl.store(out_ptr + 3, number)` writes one number.
+# - `tl.store` and `tl.load` also accept a single address: `tl.store(out_ptr + 3, number)` writes one number.
 # - `triton.next_power_of_2(13)`, outside the kernel, is 16.
-# - A launch may also name `num_warps`, the number of groups of 32 threads that share a program. It is Triton's own
+# - A launch may also set `num_warps`, the number of groups of 32 threads that share a program. It is Triton's own
 #   option, not a parameter of the kernel: `add_kernel[grid](x, y, out, N, TILE=1024, num_warps=8)`.
 #
 # Now write `poly_kernel`. The **contract**, which the race in question d relies on:
 #
-# - One program per row of x. The element in row r and column j lies at `x_ptr + r * stride_row + j * stride_col`; any
-#   strides must work. The sums are contiguous: row r's goes to `sums_ptr + r`.
-# - TILE is a power of two, at least COLS, so that one block holds a whole row. Lanes past the end of the row must add
-#   nothing to the sum.
-# - x is float32 or float16 (or bfloat16, on a GPU that has it). The coefficients and the sums are float32, and so is
-#   **all arithmetic, whatever x is**: convert a block with `x.to(tl.float32)` right after loading it.
-# - `row * stride_row` passes 2^31, the end of 32-bit integers, in a matrix of more elements. So make the row's number a
-#   64-bit one, as in the example: `.to(tl.int64)`. Within a row, 32 bits do.
-# - `steps` is K, 1 or more, an ordinary argument of the kernel: `for k in range(steps):` works. `tl.sum(block, axis=0)`
-#   adds up a block.
+# - There is one program per row of x. The element in row r and column j is at `x_ptr + r * stride_row + j *
+#   stride_col`; any strides must work. The sums are contiguous: the sum of row r goes to `sums_ptr + r`.
+# - TILE is a power of two, at least COLS, so that one block holds a whole row. The elements of the block past the end
+#   of the row must add nothing to the sum.
+# - x is float32 or float16 (or bfloat16, on a GPU that supports it). The coefficients and the sums are float32, and so
+#   is **all arithmetic, whatever x is**: convert a block with `x.to(tl.float32)` right after loading it.
+# - In a matrix of more than 2^31 elements, `row * stride_row` is too large for a 32-bit integer. So make the row's
+#   number a 64-bit integer, as in the example: `.to(tl.int64)`. Within a row, 32 bits are enough.
+# - `steps` is K, 1 or more. It is an ordinary argument of the kernel, so `for k in range(steps):` works. `tl.sum(block,
+#   axis=0)` adds up a block.
 #
 # <details><summary>Hint 1</summary>
-# Row first: which row is mine? Then a block of columns, a mask, a block of addresses with both strides. What is the
-# polynomial of the zeros that a masked load gives?
+# Begin with the row: which row is mine? Then make a block of columns, a mask, and a block of addresses with both
+# strides. What is the polynomial of the zeros that a masked load gives?
 # </details>
 # <details><summary>Hint 2</summary>
-# It is c[K - 1], not zero: so put zeros there once more before you add up, with <code>tl.where(mask, y, 0.0)</code>.
-# The loop loads one coefficient and does <code>y = y * x + c</code>. There are as many programs as rows.
+# It is c[K - 1], not zero. So put zeros there again before you add up, with <code>tl.where(mask, y, 0.0)</code>. The
+# loop loads one coefficient and does <code>y = y * x + c</code>. There are as many programs as rows.
 # </details>
 # <details><summary>Hint 3</summary>
 # <code>row = tl.program_id(0).to(tl.int64)</code>, <code>cols = tl.arange(0, TILE)</code>, <code>mask = cols &lt;
@@ -387,7 +390,7 @@ def poly_kernel(x_ptr, coefficients_ptr, sums_ptr, COLS, stride_row, stride_col,
 
 
 def poly_sums(x, coefficients):
-    """The row sums of the polynomial, float32, by poly_kernel."""
+    """Return the row sums of the polynomial in float32, computed by poly_kernel."""
     rows, cols = x.shape
     sums = torch.empty(rows, device=x.device, dtype=torch.float32)
     ### BEGIN SOLUTION
@@ -402,8 +405,9 @@ def poly_sums(x, coefficients):
 
 
 # %% [markdown]
-# The tests call `poly_sums` through `grading.guarded`: every tensor gets a band of NaNs before and after it, so a store
-# outside is found and a load outside shows. They also launch your kernel by itself, without `poly_sums` round it.
+# The tests call `poly_sums` through `grading.guarded`: every tensor gets a band of NaNs before and after it. A store
+# outside the tensor damages a band and is reported; a load outside it brings a NaN into the result. The tests also
+# launch your kernel by itself, without `poly_sums`.
 
 
 # %% nbgrader={"grade": false, "grade_id": "b-given", "locked": true, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "b", "role": "setup"}
@@ -413,7 +417,7 @@ def launch_poly(kernel, constants, out, x, coefficients):
 
 
 def polynomial_sums(x, coefficients):
-    """The same sums by torch in float64, rounded at the end."""
+    """Return the same sums, computed by torch in float64 and rounded at the end."""
     factors = coefficients.double().unbind()
     sums = []
     for part in x.double().split(128):  # few rows at a time, which a cache holds from step to step
@@ -429,7 +433,7 @@ draw = grading.Draws("b", DEVICE)
 
 
 def check_sums(rows, cols, steps, what, dtype="float32", layout="row", wider=1, values="positive"):
-    """Compare poly_sums, and then the kernel by itself with a block `wider` times as wide, with sums in float64."""
+    """Compare poly_sums, and then the kernel alone with a block `wider` times as wide, with sums in float64."""
     x = draw.matrix(rows, cols, dtype=dtype, layout=layout, values=values)
     c = draw.matrix(1, steps, values=values)[0]
     what = f"{what}: {rows} x {cols}, K = {steps}, {dtype}"
@@ -474,38 +478,39 @@ scorecard.passed("b")
 # %% [markdown]
 # ## c. Turn the dial
 #
-# First count what a run of the kernel does. Write `chain_cost(rows, cols, steps, itemsize)`, which returns two plain
-# ints, FLOPs and bytes:
+# First count the work of one run of the kernel. Write `chain_cost(rows, cols, steps, itemsize)`, which returns two
+# plain ints, FLOPs and bytes:
 #
-# - every element takes K multiply-adds and one addition into the sum of its row;
+# - every element needs K multiply-adds and one addition into the sum of its row;
 # - every element of x, of `itemsize` bytes, is read once; the K coefficients and the sums, 4 bytes each, are read or
 #   written once.
 #
-# Then write `find_ridge(intensities, rates)`. It gets a sweep: lists of the intensities (FLOP/byte, rising) and of the
-# rates that were measured there (FLOP/s). It returns the intensity at which the two roofs meet, within 25%. The first
-# two points or more lie on the slope, the last two or more under the flat roof. In between, real sweeps are round: a
-# kernel that is close to both limits reaches neither. And they scatter by a few percent.
+# Then write `find_ridge(intensities, rates)`. It gets a sweep: a list of intensities (FLOP/byte, rising) and a list of
+# the rates (FLOP/s) that were measured at them. It returns the intensity at which the two roofs meet, within 25%. At
+# least the first two points are on the slope, and at least the last two are under the flat roof. In between, real
+# sweeps have a round corner: a kernel that is close to both limits reaches neither. Their points also scatter by a few
+# percent.
 #
-# The tests hand it sweeps of devices that you have never seen, so the ridge of your own device is no answer.
+# The tests use sweeps of devices that you have never seen, so returning the ridge of your own device does not help.
 #
 # <details><summary>Hint 1</summary>
-# Two lines make the roof. Which number describes the sloping line, and which points know it? Which number describes the
-# flat one?
+# The roof consists of two lines. Which number describes the sloping line, and which points tell you that number? Which
+# number describes the flat line?
 # </details>
 # <details><summary>Hint 2</summary>
 # On the slope, rate / intensity is the bandwidth, the same at every point. Under the flat roof the rate is the peak.
-# You need not look at the round part at all.
+# You do not need the round part at all.
 # </details>
 # <details><summary>Hint 3</summary>
-# The peak is the largest rate, the bandwidth the largest rate / intensity, and the ridge is the one over the other. (A
-# disturbance only makes a run slower, so the largest is the least disturbed, and a scatter of a few percent is far
-# within the 25%.) For the count: <code>rows * cols * (2 * steps + 1)</code> FLOPs.
+# The peak is the largest rate, the bandwidth is the largest rate / intensity, and the ridge is peak / bandwidth. (A
+# disturbance only makes a run slower, so the largest value is the least disturbed one, and a scatter of a few percent
+# is far within the 25%.) For the count: <code>rows * cols * (2 * steps + 1)</code> FLOPs.
 # </details>
 
 
 # %% nbgrader={"grade": false, "grade_id": "c-ridge", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "c", "role": "solution", "needs": ["setup"], "title": "Turn the dial"}
 def chain_cost(rows, cols, steps, itemsize):
-    """FLOPs and bytes of poly_kernel."""
+    """Return the FLOPs and bytes of poly_kernel."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("chain_cost")
     return rows * cols * (2 * steps + 1), rows * cols * itemsize + 4 * (steps + rows)
@@ -513,7 +518,7 @@ def chain_cost(rows, cols, steps, itemsize):
 
 
 def find_ridge(intensities, rates):
-    """The intensity at which the slope through the first points meets the level of the last."""
+    """Return the intensity at which the slope through the first points meets the level of the last."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("find_ridge")
     return max(rates) / max(rate / intensity for intensity, rate in zip(intensities, rates, strict=True))
@@ -522,7 +527,7 @@ def find_ridge(intensities, rates):
 
 # %% nbgrader={"grade": true, "grade_id": "c-test", "locked": true, "points": 10, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "c", "role": "test", "needs": ["setup"]}
 def check_pair(pair, right, what):
-    """Hold a returned pair of ints to the right one."""
+    """Compare a returned pair of ints with the right one."""
     assert isinstance(pair, (tuple, list)), f"{what}: return two ints, FLOPs and bytes"
     assert len(pair) == 2, f"{what}: return two ints, FLOPs and bytes"
     grading.assert_equal(pair[0], right[0], what=f"FLOPs of {what}")
@@ -530,7 +535,7 @@ def check_pair(pair, right, what):
 
 
 def check_ridge(intensities, rates, right, what):
-    """Hold find_ridge to 25%."""
+    """Check that find_ridge is within 25%."""
     found = find_ridge(intensities, rates)
     assert is_near(found, right, 0.25), f"find_ridge for {what} is {found!r}, should be about {right}"
 
@@ -565,9 +570,10 @@ for case in range(12):
 scorecard.passed("c")
 
 # %% [markdown]
-# Now the sweep of your device. On a GPU it runs your kernel. Without one your kernel runs in an interpreter, thousands
-# of times too slow for a roofline, so the processor does other work with the same dial: a dense layer of 4096 inputs
-# and outputs by numpy's library, for a batch of K. Each weight is loaded once and takes part in K multiply-adds.
+# Now make the sweep of your device. On a GPU it runs your kernel. Without a GPU your kernel runs in an interpreter,
+# which is thousands of times too slow for a roofline. So the processor does other work with the same dial: numpy's
+# library computes a dense layer of 4096 inputs and outputs, for a batch of K. Each weight is loaded once and used in K
+# multiply-adds.
 
 # %%
 import numpy as np
@@ -576,7 +582,7 @@ ROWS, COLS, DIAL = 8192, 4000, [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
 
 
 def sweep_kernel(**constants):
-    """Intensity and rate of poly_kernel, by K; `constants` such as num_warps=8 go to the launch."""
+    """Yield intensity and rate of poly_kernel, by K; `constants` such as num_warps=8 go to the launch."""
     x = torch.rand(ROWS, COLS, device=DEVICE)
     sums = torch.empty(ROWS, device=DEVICE)
     constants = {"TILE": triton.next_power_of_2(COLS)} | constants
@@ -587,7 +593,7 @@ def sweep_kernel(**constants):
 
 
 def sweep_layer():
-    """Intensity and rate of a dense layer, by batch."""
+    """Yield intensity and rate of a dense layer, by batch."""
     weights = torch.randn(4096, 4096).numpy()
     for batch in DIAL[:-1]:
         inputs, out = torch.randn(batch, 4096).numpy(), torch.empty(batch, 4096).numpy()
@@ -608,7 +614,7 @@ from mlsys import viz
 
 
 def draw_roofs(low, high, flat):
-    """The slope and one flat roof from one intensity to another; returns the axes and the colours."""
+    """Draw the slope and one flat roof from one intensity to another; return the axes and the colours."""
     _, axes, colors, _ = viz.setup_plot()
     reach = [low, ridge_point(bandwidth, flat), high]
     roofs = [attainable(intensity, bandwidth, flat) / 1e12 for intensity in reach]
@@ -624,34 +630,36 @@ axes.axvline(measured_ridge, color=colors["OrangeLine"], linestyle="--", label="
 _ = axes.legend()
 
 # %% [markdown]
-# Where do your points leave the roof? On a GPU they should follow the slope, bend round the corner, and come near the
-# flat roof; on an H200 the lab's own kernel comes to 0.83 of it, for every thread must also load the coefficients. On a
-# processor the library is at home at both ends, and less so in between: before it multiplies by a few rows it copies
-# the weights into another order, and the smaller the batch, the less that pays. Its first point may lie above the roof,
-# for it hardly writes, and many processors read faster than they copy.
+# Where do your points leave the roof? On a GPU they should follow the slope, bend around the corner, and come near the
+# flat roof. On an H200 the lab's own kernel reaches 0.83 of the flat roof, because every thread must also load the
+# coefficients. On a processor the library does well at both ends, and less well in between: before it multiplies by a
+# few rows it copies the weights into another order, and for a small batch this hardly pays off. Its first point may be
+# above the roof, because it writes very little, and many processors read faster than they copy.
 #
 # ## d. The race (GPU)
 #
-# `grading.speed` runs your kernel with your `config`, compares every sum, and times it in turn with another
-# implementation. In this notebook that is torch's in float64, which passes over all its numbers again for every step:
-# you will win by far, and the sweep above says more about your kernel. When the lab is graded it is a plain Triton
-# kernel that the lab's authors wrote, on the same GPU, in the same run, at four places of the dial: all the points from
-# 0.8 of its speed on, none below 0.1, in proportion between. The grader also hands your `find_ridge` the sweep that it
-# measured there; your answer must lie within 25% of where the slope of the first points meets the level of the last.
+# `grading.speed` runs your kernel with your `config`, compares every sum, and times your kernel in turn with another
+# implementation. In this notebook the other one is torch in float64, which passes over all its numbers again for every
+# step. You will win by far, and the sweep above says more about your kernel. When the lab is graded, your kernel runs
+# against a plain Triton kernel that the lab's authors wrote, on the same GPU, in the same run, at four settings of the
+# dial. You get all the points from 0.8 of that kernel's speed on, none below 0.1, and a share in between. The grader
+# also gives your `find_ridge` the sweep that it measured there. Your answer must be within 25% of the intensity where
+# the slope of the first points meets the level of the last.
 #
-# `config(shape, dtype)` gets (rows, cols, steps) and a format's name, and returns a dict of ints: `TILE`, and
-# `num_warps`, both of which go to the launch. With a GPU, `list(sweep_kernel(num_warps=8))` in a cell of your own times
-# the kernel with 8 warps, by K. Look at both ends of the dial: at the memory's end many choices are equally good.
-# Without a GPU there is nothing to try: follow the hints; the cell of the race ends with `NeedsGpu`, and the points
-# wait.
+# `config(shape, dtype)` gets (rows, cols, steps) and the name of a format, and returns a dict of ints: `TILE` and
+# `num_warps`, which both go to the launch. With a GPU, `list(sweep_kernel(num_warps=8))` in a cell of your own times
+# the kernel with 8 warps, for each K. Look at both ends of the dial: where memory is the limit, many choices are
+# equally good. Without a GPU you cannot try anything, so follow the hints; the cell of the race ends with `NeedsGpu`,
+# and the points wait.
 #
 # <details><summary>Hint 1</summary>
 # A block of 4096 numbers in 4 warps is 32 numbers per thread. What does a thread do with one coefficient that it
 # loaded?
 # </details>
 # <details><summary>Hint 2</summary>
-# More numbers per thread: more multiply-adds per coefficient, and more of them that do not wait for each other. Fewer:
-# more warps in flight, to hide the time that a load takes. With a GPU, try 2, 4, 8 and 16 warps.
+# With more numbers per thread, there are more multiply-adds per coefficient, and more of them do not wait for each
+# other. With fewer numbers, there are more warps in flight, which hide the time that a load takes. With a GPU, try 2,
+# 4, 8 and 16 warps.
 # </details>
 # <details><summary>Hint 3</summary>
 # <code>{"TILE": triton.next_power_of_2(cols), "num_warps": 4}</code> is what the lab's authors chose.
@@ -660,7 +668,7 @@ _ = axes.legend()
 
 # %% nbgrader={"grade": false, "grade_id": "d-config", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "d", "role": "solution", "needs": ["setup", "b", "c"], "title": "The race"}
 def config(shape, dtype):
-    """Tile and warps for poly_kernel."""
+    """Return the tile and warps for poly_kernel."""
     _rows, cols, _steps = shape
     ### BEGIN SOLUTION
     #: raise NotImplementedError("config")
@@ -670,7 +678,7 @@ def config(shape, dtype):
 
 # %% nbgrader={"grade": false, "grade_id": "d-given", "locked": true, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "d", "role": "setup"}
 def poly_inputs(draw, shape, dtype):
-    """A matrix with elements between 0.5 and 1 in size, and coefficients, for shape (rows, cols, steps)."""
+    """Return a matrix with elements of size 0.5 to 1, and coefficients, for shape (rows, cols, steps)."""
     rows, cols, steps = shape
     return draw.matrix(rows, cols, values="climbing"), draw.matrix(1, steps)[0]
 
@@ -717,8 +725,9 @@ race
 # %% [markdown]
 # ## e. Six operations on the roof
 #
-# Six operations that neural networks are made of: those of the table, with a small and a large product. Five functions
-# count FLOPs and the **compulsory** bytes, what the last column names, once. The conventions are those of the chapter:
+# Neural networks are made of operations such as these six: the five in the table, with a small and a large matrix
+# product. Write five functions that count the FLOPs and the **compulsory** bytes: everything in the last column, moved
+# once. The conventions are those of the chapter:
 #
 # | operation | FLOPs | moved |
 # |---|---|---|
@@ -731,15 +740,16 @@ race
 # In softmax, finding the largest element and subtracting it are not counted: they keep the exponentials from
 # overflowing and do not change the result.
 #
-# Each function returns two plain ints, FLOPs and bytes. The package has these counts, in `mlsys.ops`; making them is
-# your work here. When the lab is graded it is left out, and an answer that calls it ends in an error.
+# Each function returns two plain ints, FLOPs and bytes. Do the counting yourself. The package has these counts in
+# `mlsys.ops`, but that module is removed when the lab is graded, and an answer that calls it ends in an error.
 #
-# Then `place(flops, moved, bandwidth, peak)` says where an operation stands: a pair of `"memory"` or `"compute"`, the
-# roof that limits it, and the least time in seconds. An operation at the ridge point itself is compute-bound.
+# Then write `place(flops, moved, bandwidth, peak)`, which finds an operation's place under the roof. It returns a pair:
+# `"memory"` or `"compute"`, the roof that limits the operation, and the least time in seconds. An operation exactly at
+# the ridge point is compute-bound.
 #
 # <details><summary>Hint 1</summary>
-# A copy taught you in question a what is easily forgotten: bytes that are written count too. Which tensors of an
-# embedding are read, which written, and which of them only in part?
+# The copy in question a showed what is easily forgotten: written bytes count too. Which tensors of an embedding are
+# read, which are written, and which of them only in part?
 # </details>
 # <details><summary>Hint 2</summary>
 # Layernorm: <code>(2 * rows * cols + 2 * cols) * itemsize</code>. Embedding: each of the <code>bags * bag_size</code>
@@ -753,7 +763,7 @@ race
 
 # %% nbgrader={"grade": false, "grade_id": "e-costs", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "e", "role": "solution", "needs": ["setup"], "title": "Six operations on the roof"}
 def add_cost(n, itemsize):
-    """FLOPs and bytes of a sum of two vectors."""
+    """Return the FLOPs and bytes of a sum of two vectors."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("add_cost")
     return n, 3 * n * itemsize
@@ -761,7 +771,7 @@ def add_cost(n, itemsize):
 
 
 def softmax_cost(rows, cols, itemsize):
-    """FLOPs and bytes of a softmax of every row."""
+    """Return the FLOPs and bytes of a softmax of every row."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("softmax_cost")
     return 3 * rows * cols, 2 * rows * cols * itemsize
@@ -769,7 +779,7 @@ def softmax_cost(rows, cols, itemsize):
 
 
 def layernorm_cost(rows, cols, itemsize):
-    """FLOPs and bytes of a layer normalisation of every row."""
+    """Return the FLOPs and bytes of a layer normalisation of every row."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("layernorm_cost")
     return 6 * rows * cols, (2 * rows * cols + 2 * cols) * itemsize
@@ -777,7 +787,7 @@ def layernorm_cost(rows, cols, itemsize):
 
 
 def matmul_cost(m, n, k, itemsize):
-    """FLOPs and bytes of a matrix product."""
+    """Return the FLOPs and bytes of a matrix product."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("matmul_cost")
     return 2 * m * n * k, (m * k + k * n + m * n) * itemsize
@@ -785,7 +795,7 @@ def matmul_cost(m, n, k, itemsize):
 
 
 def embedding_cost(bags, bag_size, dim, itemsize):
-    """FLOPs and bytes of sums of rows fetched from a table."""
+    """Return the FLOPs and bytes of sums of rows fetched from a table."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("embedding_cost")
     fetched = bags * bag_size
@@ -794,7 +804,7 @@ def embedding_cost(bags, bag_size, dim, itemsize):
 
 
 def place(flops, moved, bandwidth, peak):
-    """The roof that limits an operation, "memory" or "compute", and its least time in seconds."""
+    """Return the roof that limits an operation, "memory" or "compute", and its least time in seconds."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("place")
     arithmetic_s, memory_s = flops / peak, moved / bandwidth
@@ -804,7 +814,7 @@ def place(flops, moved, bandwidth, peak):
 
 # %% nbgrader={"grade": true, "grade_id": "e-test", "locked": true, "points": 15, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "e", "role": "test", "needs": ["setup"]}
 def check_cost(pair, right, what):
-    """Hold a returned pair of ints to the right one."""
+    """Compare a returned pair of ints with the right one."""
     assert isinstance(pair, (tuple, list)), f"{what}: return two ints, FLOPs and bytes"
     assert len(pair) == 2, f"{what}: return two ints, FLOPs and bytes"
     grading.assert_equal(pair[0], right[0], what=f"FLOPs of {what}")
@@ -812,7 +822,7 @@ def check_cost(pair, right, what):
 
 
 def check_place(flops, moved, bandwidth, peak, bound, time_s, what):
-    """Hold place() to a bound and a least time."""
+    """Check place() against a bound and a least time."""
     found = place(flops, moved, bandwidth, peak)
     assert isinstance(found, (tuple, list)), f"{what}: return a bound and a time"
     assert len(found) == 2, f"{what}: return a bound and a time"
@@ -853,14 +863,14 @@ for _ in range(8):
 scorecard.passed("e")
 
 # %% [markdown]
-# Now measure the six. The next cell makes the tensors and keeps, for each operation, a way to run it, and three
-# experiments that tell causes apart:
+# Now measure the six. For each operation, the next cell makes the tensors and defines a function that runs it. It also
+# defines three experiments that tell causes apart:
 #
-# - `eighth`: the same on an eighth of the work (an eighth of the rows; a product of matrices of half the side). Work
-#   that fills the device takes an eighth of the time.
-# - `in_order` (embedding only): the same rows fetched in the order in which they lie in memory.
-# - `passes` (softmax only): it is written as five simple operations, and each of them reads and writes whole tensors.
-#   The bytes that these five move are known, and so is the time that this takes at full bandwidth.
+# - `eighth`: the same operation on an eighth of the work (an eighth of the rows; a product of matrices of half the
+#   side). If the work fills the device, this takes an eighth of the time.
+# - `in_order` (embedding only): the same number of rows, fetched in the order in which they are stored in memory.
+# - `passes` (softmax only): this softmax is written as five simple operations, and each of them reads and writes whole
+#   tensors. We know how many bytes the five operations move, and therefore how long that takes at full bandwidth.
 
 
 # %% nbgrader={"grade": false, "grade_id": "gap-given", "locked": true, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "gap", "role": "setup"}
@@ -872,14 +882,14 @@ BAGS, BAG_SIZE, DIM, TABLE_ROWS = (2**16, 32, 64, 2**22) if LARGE else (2**13, 3
 
 
 def softmax_in_steps(x, y):
-    """Softmax of x into y as in the formula: each step is a pass over memory."""
+    """Write the softmax of x into y, step by step as in the formula; each step is a pass over memory."""
     torch.sub(x, x.amax(dim=1, keepdim=True), out=y)  # the largest: reads x; the difference: reads x, writes y
     y.exp_()  # reads and writes y
     y.div_(y.sum(dim=1, keepdim=True))  # the sum: reads y; the quotient: reads and writes y
 
 
 def six_operations():
-    """For each operation: `run`, `eighth`, and `in_order` where that makes a difference; all in float32."""
+    """Return for each operation: `run`, `eighth`, and `in_order` where the order matters; all in float32."""
     a, b = torch.randn(ELEMENTS, device=DEVICE), torch.randn(ELEMENTS, device=DEVICE)
     x, scale, shift = a.view(-1, WIDTH), b[:WIDTH], b[WIDTH : 2 * WIDTH]
     table = torch.randn(TABLE_ROWS, DIM, device=DEVICE)
@@ -931,37 +941,37 @@ for name, (flops, moved) in costs.items():
 
 # %% [markdown]
 # The same operation may be at the roof on one device and far below it on another. The last question looks for the
-# causes. First, one operation that changes sides.
+# causes. But first, look at an operation that can be limited by either roof.
 #
 # ## f. The batch of a dense layer
 #
-# A dense layer multiplies a batch of inputs, `batch` x `d_in`, by weights, `d_in` x `d_out`. With one input it must
-# still read all weights. How much longer does it take with 32, and with 256? Write
+# A dense layer multiplies a batch of inputs, `batch` x `d_in`, by weights, `d_in` x `d_out`. Even for a single input it
+# must read all weights. How much longer does it take for 32 inputs, and for 256? Write
 #
 # - `time_ratio(batch, d_in, d_out, itemsize, bandwidth, peak)`: the least time for this batch over the least time for a
 #   batch of 1, by the roofline;
 # - `crossing_batch(d_in, d_out, itemsize, ridge)`: the smallest batch, an int, for which the layer is compute-bound,
-#   its intensity at least `ridge`; `None` if no batch is.
+#   which means that its intensity is at least `ridge`; `None` if there is no such batch.
 #
-# Your own functions of question e are there for this; `mlsys.formulas` is left out when the lab is graded.
+# Use your own functions from question e; `mlsys.formulas` is removed when the lab is graded.
 #
 # <details><summary>Hint 1</summary>
 # You have counted this already: the layer is a product. With which m, n and k?
 # </details>
 # <details><summary>Hint 2</summary>
-# Intensity grows with the batch B and has a limit: <code>2 B d_in d_out / (itemsize (B (d_in + d_out) + d_in
-# d_out))</code>. What is left of it when B is huge?
+# The intensity is <code>2 B d_in d_out / (itemsize (B (d_in + d_out) + d_in d_out))</code>. It grows with the batch B
+# and has a limit. What is left of the formula when B is huge?
 # </details>
 # <details><summary>Hint 3</summary>
 # Solve intensity = ridge for B, with w = d_in d_out: <code>B = ridge * itemsize * w / (2 * w - ridge * itemsize *
-# (d_in + d_out))</code>, rounded up. If the denominator is not above zero, no batch will do. Check the neighbours of
-# the rounded number, for floats round.
+# (d_in + d_out))</code>, rounded up. If the denominator is not above zero, there is no such batch. Check the neighbours
+# of the rounded number too, because floats are not exact.
 # </details>
 
 
 # %% nbgrader={"grade": false, "grade_id": "f-batch", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "f", "role": "solution", "needs": ["setup", "e"], "title": "The batch of a dense layer"}
 def time_ratio(batch, d_in, d_out, itemsize, bandwidth, peak):
-    """Least time of a dense layer over that of a batch of 1."""
+    """Return the least time of a dense layer, divided by that for a batch of 1."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("time_ratio")
     few, many = (place(*matmul_cost(rows, d_out, d_in, itemsize), bandwidth, peak)[1] for rows in (1, batch))
@@ -970,7 +980,7 @@ def time_ratio(batch, d_in, d_out, itemsize, bandwidth, peak):
 
 
 def crossing_batch(d_in, d_out, itemsize, ridge):
-    """The smallest batch for which a dense layer is compute-bound, or None."""
+    """Return the smallest batch for which a dense layer is compute-bound, or None."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("crossing_batch")
     weights = d_in * d_out
@@ -981,13 +991,13 @@ def crossing_batch(d_in, d_out, itemsize, ridge):
 
 # %% nbgrader={"grade": true, "grade_id": "f-test", "locked": true, "points": 10, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "f", "role": "test", "needs": ["setup", "e"]}
 def check_ratio(arguments, right, what):
-    """Hold time_ratio to a number."""
+    """Check time_ratio against a number."""
     found = time_ratio(*arguments)
     assert is_near(found, right, 0.01), f"time_ratio for {what} is {found!r}, should be about {right:.3f}"
 
 
 def check_crossing(arguments, right, what):
-    """Hold crossing_batch to an int or None."""
+    """Check crossing_batch against an int or None."""
     found = crossing_batch(*arguments)
     assert found == right, f"crossing_batch for {what} is {found!r}, should be {right}"
     assert found is None or type(found) is int, f"crossing_batch for {what} is a {type(found).__name__}; return an int"
@@ -1004,7 +1014,7 @@ rng = grading.Draws("f")
 
 
 def scanned(inputs, outputs, width, corner):
-    """The crossing found by trying one batch after the other."""
+    """Return the crossing, found by trying one batch after the other."""
     for trial in range(1, 40_000):
         work = 2 * trial * inputs * outputs
         if work >= corner * width * (trial * inputs + inputs * outputs + trial * outputs):
@@ -1047,13 +1057,14 @@ print("compute-bound from a batch of", crossing_batch(4096, 4096, 4, ridge_point
 # %% [markdown]
 # ## Gap: why is an operation not at its roof?
 #
-# An operation takes `measured_s` where the roof allows `least_s`; the quotient is its **gap**. Write two functions.
+# An operation takes `measured_s`, and the roof allows `least_s`; the quotient `measured_s / least_s` is its **gap**.
+# Write two functions.
 #
 # `largest_gaps(least_s, measured_s)` gets two dicts from names to seconds, and returns a list of two names: the
 # operation with the largest gap, then the one with the second largest.
 #
-# `cause(least_s, measured_s, eighth_s, in_order_s, passes_s)` names what makes one operation's gap. It gets seconds,
-# and `None` for an experiment that was not made:
+# `cause(least_s, measured_s, eighth_s, in_order_s, passes_s)` names the cause of one operation's gap. It gets times in
+# seconds, and `None` for an experiment that was not made:
 #
 # - `eighth_s`: the time of an eighth of the work;
 # - `in_order_s`: the time with reads in the order of memory;
@@ -1063,24 +1074,24 @@ print("compute-bound from a batch of", crossing_batch(4096, 4096, 4, ridge_point
 #
 # | returns | when |
 # |---|---|
-# | `"above"` | the gap is below 0.8: it is faster than its roof, so a roof is not what was thought (see below) |
+# | `"above"` | the gap is below 0.8: the operation is faster than its roof, so a roof is wrong (see below) |
 # | `"roof"` | the gap is at most 1.25: nothing to explain |
-# | `"start"` | too little work: the cost of starting does not shrink with the work |
-# | `"order"` | reads scattered over the memory |
-# | `"bytes"` | more bytes moved than is compulsory |
-# | `"kernel"` | none of these explains it: the code itself waits |
+# | `"start"` | there is too little work: the cost of starting does not shrink with the work |
+# | `"order"` | the reads are scattered over the memory |
+# | `"bytes"` | more bytes move than the compulsory ones |
+# | `"kernel"` | none of these explains the gap: the code itself waits |
 #
-# `"above"` has two reasons. Where memory is the roof, the bytes came from a cache. Where arithmetic is, no cache helps:
-# the measured peak was too low.
+# `"above"` has two possible reasons. If the operation is under the memory roof, the bytes came from a cache. If it is
+# under the arithmetic roof, no cache can help: the measured peak was too low.
 #
-# For `"start"`, `"order"` and `"bytes"`, work out what *factor* each experiment explains: by how many times an eighth
-# of the work takes longer than an eighth of the time; by how many times reading out of order takes longer than in
-# order; by how many times its bytes exceed the compulsory ones. The cause is the one with the largest factor, if that
+# For `"start"`, `"order"` and `"bytes"`, work out the *factor* that each experiment explains: how many times longer an
+# eighth of the work takes than an eighth of the time; how many times longer the reads take out of order than in order;
+# how many times more bytes move than the compulsory ones. The cause is the one with the largest factor, if that factor
 # is 1.5 or more.
 #
 # <details><summary>Hint 1</summary>
-# For the first factor think of an operation that takes 6 microseconds with all its work and 6 with an eighth of it.
-# Which factor should come out? And which one when it takes 8 and 1?
+# For the first factor, think of an operation that takes 6 microseconds for all its work and 6 for an eighth of it. What
+# should the factor be? And what if the times are 8 and 1?
 # </details>
 # <details><summary>Hint 2</summary>
 # The three factors are <code>8 * eighth_s / measured_s</code>, <code>measured_s / in_order_s</code> and
@@ -1095,7 +1106,7 @@ print("compute-bound from a batch of", crossing_batch(4096, 4096, 4, ridge_point
 
 # %% nbgrader={"grade": false, "grade_id": "gap-causes", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "gap", "role": "solution", "needs": ["setup"], "title": "Why an operation is not at its roof"}
 def largest_gaps(least_s, measured_s):
-    """Names of the two operations with the largest gaps, the largest first."""
+    """Return the names of the two operations with the largest gaps, the largest first."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("largest_gaps")
     return sorted(least_s, key=lambda name: least_s[name] / measured_s[name])[:2]
@@ -1103,7 +1114,7 @@ def largest_gaps(least_s, measured_s):
 
 
 def cause(least_s, measured_s, eighth_s, in_order_s, passes_s):
-    """What makes the gap of one operation."""
+    """Return the cause of one operation's gap."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("cause")
     gap = measured_s / least_s
@@ -1125,7 +1136,7 @@ def cause(least_s, measured_s, eighth_s, in_order_s, passes_s):
 
 # %% nbgrader={"grade": true, "grade_id": "gap-test", "locked": true, "points": 10, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "gap", "role": "test", "needs": ["setup"]}
 def check_cause(times_ms, right, what):
-    """Hold cause() to a word; the times are least, measured, eighth, in order, passes."""
+    """Check cause() against a word; the times are least, measured, eighth, in order, passes."""
     found = cause(*times_ms)
     assert found == right, f"cause of {what}: got {found!r}, should be {right!r}"
 
@@ -1183,12 +1194,13 @@ for _ in range(6):
 scorecard.passed("gap")
 
 # %% [markdown]
-# What your rule says of your own device. Hold each factor against the gap: one far below it explains only a part. A
-# start alone gives a factor of 8; if yours is well above, the smaller work has become slower in itself, for instance
-# because the library picks another kernel for it, and then this experiment shows nothing. The factor of `"bytes"` is
-# counted, not measured, and the same on every device: it shows that softmax moves more bytes, not that they take all
-# the time. On a processor the factor of `"start"` may lie far below 1, for an eighth of the work may fit into a cache,
-# or get memory that need not be cleared anew; then the start is not the cause.
+# The next cell shows what your rule says about your own device. Compare each factor with the gap: a factor far below
+# the gap explains only a part of it. If the start is the only cause, the factor is 8. If yours is well above 8, the
+# smaller work has itself become slower, for instance because the library picks another kernel for it, and then this
+# experiment shows nothing. The factor of `"bytes"` is counted, not measured, and is the same on every device: it shows
+# that softmax moves more bytes, but not that these bytes take all the time. On a processor the factor of `"start"` may
+# be far below 1, because an eighth of the work may fit into a cache, or may get memory that the system does not need to
+# clear. Then the start is not the cause.
 
 # %%
 passes_s = {"softmax": 8 * ELEMENTS * 4 / bandwidth}  # five reads and three writes of the whole matrix
@@ -1202,27 +1214,28 @@ for name, kinds in times.items():
     print(f"{name:<14} {found:<8} {gap:8.2f}" + "".join(f"{text:>12}" for text in in_ms), "<-" if name in worst else "")
 
 # %% [markdown]
-# On an H200 the embedding has a gap of 2.4, and takes as long when it reads the table in order: there it is not the
-# scattering that holds it back. Is it on your device?
+# On an H200 the embedding has a gap of 2.4, and reading the table in order takes just as long. So scattered reads are
+# not what slows it down there. Are they on your device?
 #
-# **Say why.** Four to eight sentences in all on the two largest gaps of your device: the numbers of the experiments,
-# the cause they point to, and what you would change to close the gap. Write into your answer the numbers of the run
-# that you explain: a later run may give others, and another verdict, and that is fine. If your rule says `"kernel"`,
-# say what you would try to find out. `seconds(...)` times whatever you like: torch has `torch.softmax(x, dim=1)` too,
-# as one kernel. (On a processor, one candidate is a result that is allocated anew in each call, as layernorm's is: the
-# system then hands out and clears memory, which no experiment here sees.) If a number cannot be right, say what
-# disturbed it: a busy machine, a cache, a size too small. A person reads this; it gives 5 points.
+# **Say why.** Write four to eight sentences in all about the two largest gaps of your device: the numbers of the
+# experiments, the cause that they point to, and what you would change to close the gap. Put the numbers of the run that
+# you explain into your answer: a later run may give other numbers and another verdict, and that is fine. If your rule
+# says `"kernel"`, say what you would try in order to find the cause. `seconds(...)` times whatever you like: torch also
+# has `torch.softmax(x, dim=1)`, which is one kernel. (On a processor, a possible cause is a result that every call
+# allocates again, as layernorm does: the system then allocates and clears memory, and no experiment here shows that.)
+# If a number cannot be right, say what disturbed it: a busy machine, a cache, a size too small. A person reads your
+# answer; it gives up to 5 points.
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "why", "locked": false, "points": 5, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "why", "role": "written", "needs": ["setup"], "title": "Say why"}
 # ### BEGIN SOLUTION
 # #: *Your answer*
 # On an H200 the largest gap is the small product's: 13 us where its roof allows 0.08 us. An eighth of it takes no less,
-# so the factor of the start is 8 or more: this is the cost of launching a kernel, and the roofline knows nothing of it.
+# so the factor of the start is 8 or more: this is the cost of launching a kernel, which the roofline does not include.
 # It shrinks when many small products go into one call (a batched product) or into a CUDA graph. The second is softmax
 # in five steps, 0.69 ms where its roof allows 0.13 ms. Its eight passes over the matrix take 0.51 ms, 4 times the two
 # compulsory ones, so bytes are the cause; an eighth of the work takes 1.07 times an eighth of the time, so it is not
-# the start. One fused kernel that keeps a row on the chip would read once and write once. What is left of the gap
-# beyond the factor of 4 is kernels that do not reach the bandwidth of a copy.
+# the start. One fused kernel that keeps a row on the chip would read once and write once. The rest of the gap, beyond
+# the factor of 4, comes from kernels that do not reach the bandwidth of a copy.
 # ### END SOLUTION
 
 # %% [markdown]
@@ -1241,8 +1254,9 @@ grading.compare(
 )
 
 # %% [markdown]
-# The six operations on your roofline. Each stands at its ideal intensity, and the distance to the roof is its gap. What
-# lies above the slope was served by a cache; what lies above the flat roof shows that the measured peak was too low.
+# Here are the six operations on your roofline. Each point is at the operation's ideal intensity, and its distance to
+# the roof is its gap. The bytes of a point above the slope came from a cache; a point above the flat roof shows that
+# the measured peak was too low.
 
 # %%
 axes, _ = draw_roofs(0.02, 2 * max(flops / moved for flops, moved in costs.values()), peak)

@@ -183,7 +183,7 @@ def product_row(
         call=call,
         peers={"cuBLAS": cublas},
         work=2 * m * n * k / 1e12,
-        ceiling=ceilings.matmul[dtype].m_as("TFLOP/s"),
+        ceiling=ceilings.product_roof(dtype).m_as("TFLOP/s"),
         rate_unit="TFLOP/s",
         graph=True,
     )

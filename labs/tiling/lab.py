@@ -18,9 +18,9 @@
 # # Tiling a matrix product
 #
 # A GPU can multiply far faster than its memory can deliver numbers. In float32, a T4 does about 25 floating-point
-# operations (FLOPs) in the time in which DRAM, the large memory beside the chip, hands it one byte; an H100 does about
-# 20. A matrix product written the obvious way has a quarter of a FLOP to do per byte, so nearly all of the chip would
-# wait.
+# operations (FLOPs) in the time in which DRAM, the large memory beside the chip, delivers one byte; an H100 does
+# about 20. A matrix product written the obvious way does only a quarter of a FLOP per byte, so nearly all of the chip
+# would wait.
 #
 # **The question of this lab: how much of that waiting disappears when the product is computed tile by tile, and what
 # does it take to write such a kernel so that it is right for every shape, and fast?**
@@ -29,23 +29,23 @@
 #
 # | | what you do | what comes out |
 # |---|---|---|
-# | predictions | guess four numbers | set beside the truth at the end |
+# | predictions | guess four numbers | compared with the truth at the end |
 # | warm-up | repair a small Triton kernel with five faults | how a kernel finds its data |
 # | a | count the bytes that a product moves | two formulas |
 # | b | choose tiles for a given memory | a schedule within 10% of the best known |
 # | c | write the tiled product in Triton | a kernel that is right for all shapes and strides |
-# | d | choose tiles for a real GPU by arithmetic | a function, and a few sentences why |
+# | d | choose tiles for a real GPU by arithmetic | a function, and a few sentences that say why |
 # | e (GPU) | race it | a share of a reference kernel's speed |
 # | challenge (GPU) | the same on tensor cores | needs compute capability 8.0 or more |
 # | gap | explain why prediction and count differ | three causes |
 #
-# Plan for three to four hours. You need Python, and to know what a matrix product is; you need not have seen a GPU
-# kernel. Without a GPU everything except the two questions marked (GPU) can be finished. Hints are free: each question
-# has three, from a nudge to nearly the answer.
+# Plan for three to four hours. You need Python, and you should know what a matrix product is; you need not have seen a
+# GPU kernel. Without a GPU you can finish everything except the two questions marked (GPU). Hints cost no points: each
+# question has three, from a nudge to nearly the whole answer.
 #
 # Write only in the cells that hold `raise NotImplementedError`, `None`, faulty code or "Your answer". You may add
-# cells. The test cells are yours to read and to run as often as you like; when the lab is graded, their original
-# versions run, with more shapes.
+# cells. Read the test cells, and run them as often as you like. When the lab is graded, the original versions of these
+# cells run, with more shapes.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "setup", "role": "setup"}
 import importlib.util
@@ -72,12 +72,12 @@ scorecard = grading.Scorecard(
 # %% [markdown]
 # ## Predictions
 #
-# Before any counting, and best before you read the chapter on tiling, write down what you expect. How close you are is
-# not graded. The point is to have something to be surprised by.
+# Before any counting, and best before you read the chapter on tiling, write down what you expect. You are not graded on
+# how close you come. The point is to have something to be surprised by.
 #
-# Moving bytes between DRAM and the chip is what we want to do less of. A **tile** is a small block of a matrix. In the
-# tiled product, the GPU brings one tile of A and one tile of B onto the chip, multiplies the two, adds the result to a
-# tile of C that it keeps on the chip, and goes on to the next pair.
+# We want to move fewer bytes between DRAM and the chip. A **tile** is a small block of a matrix. In the tiled product,
+# the GPU brings one tile of A and one tile of B onto the chip, multiplies the two, adds the product to a tile of C that
+# it keeps on the chip, and goes on to the next pair.
 #
 # 1. `saves_by_tile`: C = A B with 1024 x 1024 matrices. Without tiles, each multiplication fetches its two numbers from
 #    DRAM. With tiles of 64 x 64, how many *times* fewer bytes move? (Either way, each element of C is written once, and
@@ -87,7 +87,7 @@ scorecard = grading.Scorecard(
 # 3. `cost_of_two_more`: with tiles of 64 x 64, the matrices grow from 128 x 128 to 130 x 130. How many *times* as many
 #    bytes move? (The matrices themselves have 1.03 times as many elements.)
 # 4. `share_of_library`: what share of the speed of NVIDIA's own library will your float32 kernel reach at 2048 x 2048,
-#    once you have tuned it? A number such as 0.05, 0.5 or 1. (It is measured in question e if you have a GPU.)
+#    once you have tuned it? Give a number such as 0.05, 0.5 or 1. (Question e measures it if you have a GPU.)
 
 # %% nbgrader={"grade": false, "grade_id": "gap-predictions", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "gap", "role": "predict", "needs": ["setup"]}
 ### BEGIN SOLUTION
@@ -111,11 +111,10 @@ predictions = grading.seal(
 # ## Warm-up: read a faulty kernel
 #
 # A **kernel** is a function that runs on the GPU many times at once. In Triton each of these runs is called a
-# **program**. All programs execute the same code; the only thing that tells them apart is their number,
-# `tl.program_id(0)`. So the first lines of nearly every kernel turn that number into a set of indices: which part of
-# the data is mine?
+# **program**. All programs execute the same code; only their number, `tl.program_id(0)`, tells them apart. So the first
+# lines of nearly every kernel turn that number into a set of indices: which part of the data is mine?
 #
-# Here is a right one. It doubles a vector of N numbers. Each program takes TILE of them.
+# Here is a correct kernel. It doubles a vector of N numbers. Each program doubles TILE of them.
 
 
 # %%
@@ -136,44 +135,46 @@ y
 # %% [markdown]
 # Line by line:
 #
-# - `x_ptr` is an **address**: where the first number lies in memory. A kernel gets no shape and no bounds with it.
-# - `tl.arange(0, TILE)` makes a block of indices, so `x_ptr + index` is a **block of addresses**, and `tl.load` brings
-#   a block of numbers. TILE must be a power of two, and known when the kernel is compiled (`tl.constexpr`).
+# - `x_ptr` is the **address** of the first number in memory. It comes without a shape and without bounds.
+# - `tl.arange(0, TILE)` makes a block of indices, so `x_ptr + index` is a **block of addresses**, and `tl.load` loads a
+#   block of numbers. TILE must be a power of two, and known when the kernel is compiled (`tl.constexpr`).
 # - `mask` switches single addresses off. Without it the third program would read and write elements 10 and 11, which do
-#   not exist. Nobody would stop it: **Triton checks no address**. What lies there, perhaps another tensor, is
-#   overwritten, or the process dies.
-# - `kernel[(programs,)](...)` starts `programs` programs. That tuple is the **grid**.
+#   not exist. Nothing would stop it: **Triton does not check addresses**. The kernel would overwrite whatever is there,
+#   perhaps another tensor, or crash the process.
+# - `kernel[(programs,)](...)` starts `programs` programs. The tuple is the **grid**.
 #
-# A matrix has two indices. In memory it is still one row of numbers: element (i, j) lies at `ptr + i * stride(0) + j *
+# A matrix has two indices. In memory it is still one row of numbers: element (i, j) is at `ptr + i * stride(0) + j *
 # stride(1)`. A contiguous 3 x 5 matrix has strides (5, 1). Its transpose is the same memory with strides (1, 5), and a
 # slice `x[::2]` has strides (10, 1). A kernel that uses both strides handles them all.
 #
-# For a tile we need all pairs of its rows and columns. `rows[:, None]` stands the row indices up as a column,
-# `cols[None, :]` lays the column indices down as a row, and combining the two gives a two-dimensional block:
+# For a tile we need all pairs of its rows and columns. `rows[:, None]` makes the row indices a column, `cols[None, :]`
+# makes the column indices a row, and combining the two gives a two-dimensional block:
 #
 # ```
 # rows = [4 5]       rows[:, None] * 10 + cols[None, :]  =  [[40 41 42]
 # cols = [0 1 2]                                             [50 51 52]]
 # ```
 #
-# **Your task.** The next cell should return `2 * x` for any matrix x with any strides. It has five faults. The first
-# stops with the message *"Mask argument cannot be block type if pointer argument is not a block"*; the other four give
-# wrong results or write where they must not. Repair it. Keep the names `double_kernel` and `double`. (When Triton
-# stops, it prints a long report. Its last line says what happened. Where: without a GPU, at the arrow in your kernel
-# near the top, above *"The above exception was the direct cause"*; what is below that only led to the kernel. On a GPU,
-# at the `^` just above the last line.)
+# **Your task.** In the next cell, `double` should return `2 * x` for any matrix x with any strides. The kernel and its
+# launch have five faults. The first fault stops the run with the message *"Mask argument cannot be block type if
+# pointer argument is not a block"*; the other four give wrong results or write where they must not. Repair them. Keep
+# the names `double_kernel` and `double`. (When Triton stops, it prints a long report. The last line says what happened.
+# To see where it happened without a GPU, look for the arrow in your kernel near the top, above *"The above exception
+# was the direct cause"*; everything below that line is code that called the kernel. On a GPU, look for the `^` just
+# above the last line.)
 #
 # <details><summary>Hint 1</summary>
-# The message is about the first argument of a load. One address cannot take a block of masks. Compare with the store
-# below it, which has a block of addresses.
+# The message is about the first argument of a load. A single address cannot have a block of masks. Compare it with the
+# store below, which has a block of addresses.
 # </details>
 # <details><summary>Hint 2</summary>
-# Take program (1, 2) and tiles of 16 x 16. Which rows and columns should it have? Which does it compute? Then count
-# programs for a 17 x 17 matrix.
+# Take program (1, 2) and tiles of 16 x 16. Which rows and columns should it compute, and which does it compute now? Then count
+# the programs for a 17 x 17 matrix.
 # </details>
 # <details><summary>Hint 3</summary>
-# One fault each: the columns of a tile; the mask (it must test two things, joined by <code>&amp;</code>); the address
-# of the load; a stride in the address of the store; the grid, which needs <code>triton.cdiv</code>.
+# There is one fault in each of these: the columns of a tile; the mask (it must test two things, joined by
+# <code>&amp;</code>); the address of the load; a stride in the address of the store; the grid, which needs
+# <code>triton.cdiv</code>.
 # </details>
 
 
@@ -209,9 +210,9 @@ def double(x):
 
 # %% [markdown]
 # The test below calls `double` through `grading.guarded`: every tensor that goes in or is allocated gets a band of NaNs
-# before and after it. A store outside the tensor damages a band and is reported; a load outside brings a NaN into the
-# result. It also launches your kernel by itself, without `double` round it: what is graded is the kernel. In it you may
-# use Triton's language (`tl`), arithmetic, and other functions of yours that have `@triton.jit`.
+# before and after it. A store outside the tensor damages a band and is reported; a load outside it brings a NaN into
+# the result. The test also launches your kernel by itself, without `double`, because only the kernel is graded. In it
+# you may use Triton's language (`tl`), arithmetic, and your own functions that are marked `@triton.jit`.
 
 
 # %% nbgrader={"grade": false, "grade_id": "read-given", "locked": true, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "read", "role": "setup"}
@@ -227,7 +228,7 @@ draw = grading.Draws("read", DEVICE)
 
 
 def check_double(x, tiles=(16, 16)):
-    """Compare double(x), and then what the kernel by itself makes of x, with 2 x."""
+    """Compare double(x), and then the kernel's own result for x, with 2 x."""
     what = f"for {tuple(x.shape)}, strides {x.stride()}"
     grading.assert_close(grading.guarded(double)(x), 2 * x, what=f"double(x) {what}", tile=(16, 16))
     constants = {"TILE_M": tiles[0], "TILE_N": tiles[1]}
@@ -249,15 +250,15 @@ scorecard.passed("read")
 # %% [markdown]
 # ## a. Count the bytes
 #
-# From here on A has shape (m, k), B has shape (k, n), C = A B has shape (m, n), and every element takes `itemsize`
-# bytes (4 in float32). The product needs m n k multiply-adds whatever we do. What we can change is how often DRAM is
-# asked for the same element.
+# From here on A has shape (m, k), B has shape (k, n), C = A B has shape (m, n), and every element has `itemsize` bytes
+# (4 in float32). The product always needs m n k multiply-adds. But we can change how often the same element is fetched
+# from DRAM.
 #
 # **Without tiles.** Each of the m n k multiply-adds fetches its element of A and its element of B from DRAM. The
 # running sum stays on the chip, in a register, and each element of C is written once.
 #
-# **With tiles.** One program computes one tile of C, of `tile_m` rows and `tile_n` columns. It walks along k. On the
-# way it needs a horizontal band of A and a vertical band of B, and reads each element of the two bands from DRAM once:
+# **With tiles.** One program computes one tile of C, of `tile_m` rows and `tile_n` columns. It goes along k. On the way
+# it needs a horizontal band of A and a vertical band of B, and it reads each element of the two bands from DRAM once:
 #
 # ```
 #                       tile_n
@@ -273,30 +274,30 @@ scorecard.passed("read")
 #       +-----+       +--+--+--+
 # ```
 #
-# Programs share nothing. At the edges a tile may stick out over the matrix; the part that sticks out is masked and
-# moves no bytes.
+# Programs do not share the numbers that they have loaded. At the edges a tile may reach past the matrix; the part
+# outside is masked and moves no bytes.
 #
-# Write both counts, reads and writes together, as plain ints. Note that the second has no `tile_k`. Why not?
+# Return both counts, reads and writes together, as plain ints. Note that `tiled_bytes` has no `tile_k`. Why not?
 #
-# Counting is your work here: when the lab is graded, `mlsys.traffic`, `mlsys.ops` and the like are left out, and an answer
-# that calls them ends in an error.
+# Do the counting yourself: `mlsys.traffic`, `mlsys.ops` and the like are removed from the package when the lab is
+# graded, and an answer that calls them ends in an error.
 #
 # <details><summary>Hint 1</summary>
-# Ask for one element of A: how many programs need it? All programs of its row of tiles do. How many are there in a row?
+# Take one element of A. How many programs need it? All programs in its row of tiles do. How many programs are in a row?
 # </details>
 # <details><summary>Hint 2</summary>
-# The number of tiles that cover n columns is n / tile_n rounded up, also when tile_n does not divide n. In Python:
+# The number of tiles that cover n columns is n / tile_n, rounded up when tile_n does not divide n. In Python:
 # <code>-(-n // tile_n)</code> or <code>triton.cdiv(n, tile_n)</code>.
 # </details>
 # <details><summary>Hint 3</summary>
-# All of A is read once for each column of tiles, and all of B once for each row of tiles; edge tiles are smaller, so no
-# element is counted that does not exist. C adds m n.
+# All of A is read once for each column of tiles, and all of B once for each row of tiles; edge tiles are smaller, so
+# you count only elements that exist. C adds m n.
 # </details>
 
 
 # %% nbgrader={"grade": false, "grade_id": "a-traffic", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "a", "role": "solution", "needs": ["setup"], "title": "Count the bytes"}
 def untiled_bytes(m, n, k, itemsize):
-    """Bytes read and written when every multiply-add fetches its two operands."""
+    """Return the bytes read and written when every multiply-add fetches its two operands."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("untiled_bytes")
     return (2 * m * n * k + m * n) * itemsize
@@ -304,7 +305,7 @@ def untiled_bytes(m, n, k, itemsize):
 
 
 def tiled_bytes(m, n, k, tile_m, tile_n, itemsize):
-    """Bytes read and written when each program computes one tile_m x tile_n tile of C."""
+    """Return the bytes read and written when each program computes one tile_m x tile_n tile of C."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("tiled_bytes")
     times_a = triton.cdiv(n, tile_n)
@@ -344,17 +345,17 @@ scorecard.passed("a")
 # %% [markdown]
 # ## b. Choose tiles for a given memory
 #
-# Tiles live in a small memory on the chip, so they cannot grow at will. In each step of the product three tiles must be
-# there at once: tile_m x tile_k of A, tile_k x tile_n of B, and tile_m x tile_n of C. Write `schedule(m, n, k,
+# Tiles are kept in a small memory on the chip, so they cannot have any size. In each step of the product three tiles
+# must be in it at once: tile_m x tile_k of A, tile_k x tile_n of B, and tile_m x tile_n of C. Write `schedule(m, n, k,
 # memory_bytes)`, which returns three ints `(tile_m, tile_n, tile_k)` for float32 such that
 #
-# - the three tiles fit `memory_bytes` together, and
+# - the three tiles together fit in `memory_bytes`, and
 # - the traffic is at most 1.1 times that of the best schedule known.
 #
-# The tiles may have any size: no powers of two here. The tests have a k of 200 or more. (With a short k, whole bands of
-# A or B fit into the memory, and other schedules are best.) The test *replays* your schedule step by step.
-# `traffic.tiled_matmul` walks through the tiles in the order below, keeps in a memory of that size the tiles that were
-# used last, and counts what crosses:
+# The tile sizes need not be powers of two here. In the tests, k is 200 or more. (With a short k, whole bands of A or B
+# fit into the memory, and other schedules are best.) The test *replays* your schedule step by step.
+# `traffic.tiled_matmul` goes through the tiles in the order below, keeps the most recently used tiles in a memory of
+# that size, and counts the bytes that move in and out:
 #
 # ```
 # for each tile row i of C:
@@ -363,9 +364,9 @@ scorecard.passed("a")
 #             C[i, j] += A[i, p] B[p, j]
 # ```
 #
-# Choosing is your work here: look at schedules with `traffic` in cells of your own, but do not call it from `schedule`.
-# When the lab is graded it is left out, `tiled_matmul` and `best_schedule` alike, and an answer that calls it ends in an
-# error. The next cell shows a first try, equal squares.
+# Make the choice yourself: you may look at schedules with `traffic` in cells of your own, but do not call it from
+# `schedule`. All of `traffic`, with `tiled_matmul` and `best_schedule`, is removed when the lab is graded, and an
+# answer that calls it ends in an error. The next cell shows a first try, equal squares.
 
 # %%
 memory_bytes = 16 * 1024
@@ -376,22 +377,23 @@ print(f"tiles of {side} x {side} move {moved.total_bytes:,} bytes; each matrix o
 
 # %% [markdown]
 # <details><summary>Hint 1</summary>
-# The formula of question a has no tile_k in it. So what is the memory for A's and B's tiles good for, beyond the least
-# that a step needs? And what would you rather fill with it?
+# The formula of question a has no tile_k in it. So do the tiles of A and B need more memory than the least that a step
+# needs? And what would you rather use the memory for?
 # </details>
 # <details><summary>Hint 2</summary>
-# Fewer bytes means fewer tiles of C, so the tile of C should take nearly the whole memory. But counts are whole: with n
-# = 100, tiles of 50 to 99 columns all give two columns of tiles. Take the smallest of them and give the room to tile_m.
+# Fewer bytes means fewer tiles of C, so the tile of C should fill nearly the whole memory. But the number of tiles is
+# whole: with n = 100, tiles of 50 to 99 columns all give two columns of tiles. Take the smallest of these tiles and use
+# the memory for a larger tile_m.
 # </details>
 # <details><summary>Hint 3</summary>
 # Let the computer choose: for every tile_m from 1 to m, find the largest tile_n for which three tiles with tile_k = 1
-# fit; of these pairs keep the one for which your <code>tiled_bytes</code> is least.
+# fit; of these pairs, keep the one with the smallest <code>tiled_bytes</code>.
 # </details>
 
 
 # %% nbgrader={"grade": false, "grade_id": "b-schedule", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "b", "role": "solution", "needs": ["setup", "a"], "title": "Choose tiles for a given memory"}
 def schedule(m, n, k, memory_bytes):
-    """Tile sizes (tile_m, tile_n, tile_k) that fit the memory and move few bytes."""
+    """Return tile sizes (tile_m, tile_n, tile_k) that fit the memory and move few bytes."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("schedule")
     capacity = memory_bytes // 4  # elements
@@ -419,8 +421,8 @@ for _ in range(4):
 scorecard.passed("b")
 
 # %% [markdown]
-# You have found what every fast matrix product does. The tile of C takes the largest memory near the arithmetic, which
-# on a GPU is the **registers**, and thin slices of A and B stream past it.
+# You have found what every fast matrix product does. The tile of C is kept in the largest memory near the arithmetic,
+# which on a GPU is the **registers**, and thin slices of A and B stream past it.
 #
 # ## c. The tiled product in Triton
 #
@@ -428,33 +430,33 @@ scorecard.passed("b")
 #
 # - The grid has one dimension, with one program per tile of C: `cdiv(M, TILE_M) * cdiv(N, TILE_N)` programs. The kernel
 #   turns the program's number into a row and a column of tiles.
-# - The kernel takes exactly the arguments given below. `GROUP_M` is for question e; ignore it until then.
-# - It is right for all sizes from 1 up, tiles that do not divide them, and any strides.
-# - A and B are both float32 or both float16, and C has the same dtype. **The sum is kept in float32 whatever the inputs
-#   are.**
+# - The kernel has exactly the arguments given below. `GROUP_M` is for question e; ignore it until then.
+# - It gives the right result for all sizes from 1 up, for tiles that do not divide them, and for any strides.
+# - A and B are both float32 or both float16, and C has the same dtype. **The sum is always kept in float32, whatever
+#   the dtype of the inputs.**
 # - `tl.dot(a, b, acc, input_precision="ieee")` adds the product of two tiles to `acc`. Without that option Triton may
 #   round float32 inputs to tf32, which keeps only 10 bits after the leading one.
 #
-# The tiles walk along k like this. In step s the program loads columns s TILE_K ... (s+1) TILE_K - 1 of its band of A,
-# and the same rows of its band of B. When K is not a multiple of TILE_K, the last step reaches past the end of both:
-# what lies there must count as zero.
+# The tiles move along k like this. In step s the program loads columns s TILE_K ... (s+1) TILE_K - 1 of its band of A,
+# and the rows with the same numbers of its band of B. When K is not a multiple of TILE_K, the last step reaches past
+# the end of both bands, and the elements there must count as zero.
 #
 # A plan:
 #
-# 1. Which tile of C is mine? From `tl.program_id(0)` to a tile row and a tile column.
-# 2. Blocks of row indices, column indices and indices along k.
-# 3. Blocks of addresses for the first tile of A and of B.
-# 4. `acc = tl.zeros((TILE_M, TILE_N), dtype=tl.float32)`, then the loop over k: load two tiles, masked in both of their
+# 1. Which tile of C is mine? Turn `tl.program_id(0)` into a tile row and a tile column.
+# 2. Make blocks of row indices, column indices and indices along k.
+# 3. Make blocks of addresses for the first tile of A and of B.
+# 4. Set `acc = tl.zeros((TILE_M, TILE_N), dtype=tl.float32)`, then loop over k: load two tiles, masked in both of their
 #    dimensions; add their product; move the addresses on.
 # 5. Store the tile, masked in both dimensions. `tl.store` converts to the dtype of C by itself.
 #
-# To round up in a kernel, take `tl.cdiv(N, TILE_N)`. `triton.cdiv` is for the code around a kernel, and `-(-N //
-# TILE_N)` rounds *down* in one, for there `//` cuts towards zero.
+# To round up in a kernel, use `tl.cdiv(N, TILE_N)`. `triton.cdiv` is for the code around a kernel, and `-(-N //
+# TILE_N)` rounds *down* inside one, because `//` rounds towards zero there.
 #
 # <details><summary>Hint 1</summary>
 # Program number p in a grid of R rows and Q columns of tiles: the row is <code>p // Q</code>, the column is <code>p %
-# Q</code>. Steps 2, 3 and 5 are the warm-up again, for three matrices. A's tile has rows of C and indices along k; B's
-# tile has indices along k and columns of C.
+# Q</code>. Steps 2, 3 and 5 are the same as in the warm-up, for three matrices. A's tile has rows of C and indices
+# along k; B's tile has indices along k and columns of C.
 # </details>
 # <details><summary>Hint 2</summary>
 # The loop is <code>for k in range(0, K, TILE_K):</code>. In it, the mask of A's tile is <code>(rows[:, None] &lt; M)
@@ -481,7 +483,7 @@ def matmul_kernel(
     stride_cm, stride_cn,
     TILE_M: tl.constexpr, TILE_N: tl.constexpr, TILE_K: tl.constexpr, GROUP_M: tl.constexpr,
 ):  # fmt: skip
-    """One program computes one TILE_M x TILE_N tile of C = A B, with A (M, K), B (K, N), C (M, N)."""
+    """Compute one TILE_M x TILE_N tile of C = A B per program, with A (M, K), B (K, N), C (M, N)."""
     ### BEGIN SOLUTION
     #: pass  # your kernel
     # Programs that run at the same time take a block of GROUP_M rows of tiles, column by column: they share bands of
@@ -519,7 +521,7 @@ def matmul_kernel(
 
 
 def tiled_matmul(a, b, tile_m=32, tile_n=32, tile_k=32):
-    """A @ B by matmul_kernel."""
+    """Return A @ B, computed by matmul_kernel."""
     (M, K), N = a.shape, b.shape[1]
     c = torch.empty((M, N), device=a.device, dtype=a.dtype)
     ### BEGIN SOLUTION
@@ -535,9 +537,9 @@ def tiled_matmul(a, b, tile_m=32, tile_n=32, tile_k=32):
 
 
 # %% [markdown]
-# The tests come in steps. Work on the first that fails: its message names the first wrong element, its tile, and a
-# likely cause. Each step calls `tiled_matmul`, and then launches your kernel by itself, without `tiled_matmul` round it:
-# what is graded is the kernel.
+# The tests come in steps. Work on the first one that fails: its message names the first wrong element, its tile, and a
+# likely cause. Each step calls `tiled_matmul`, and then launches your kernel by itself, without `tiled_matmul`, because
+# only the kernel is graded.
 
 
 # %% nbgrader={"grade": false, "grade_id": "c-given", "locked": true, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "c", "role": "setup"}
@@ -554,7 +556,7 @@ draw = grading.Draws("c", DEVICE)
 
 
 def check_matmul(a, b, what, tiles=(32, 32, 32), group=4):
-    """Compare tiled_matmul, and then matmul_kernel by itself, with a product in float64."""
+    """Compare tiled_matmul, and then matmul_kernel alone, with a product in float64."""
     right = (a.double() @ b.double()).to(a.dtype)
     what = f"{what}: M={a.shape[0]}, N={b.shape[1]}, K={a.shape[1]}"
     product = grading.guarded(tiled_matmul)(a, b, *tiles)
@@ -602,17 +604,18 @@ scorecard.passed("c")
 # %% [markdown]
 # ## d. Choose tiles for a GPU by arithmetic
 #
-# In question b the memory was one number. A GPU has two on-chip memories to mind:
+# In question b the memory was a single number. A GPU has two on-chip memories that limit the tiles:
 #
 # - **Registers** hold the tile of C, the accumulator. A program runs on `num_warps` groups of 32 threads, called
-#   **warps**, and each thread holds its equal share of the TILE_M x TILE_N float32 accumulators, one register each. A
+#   **warps**, and each thread holds an equal share of the TILE_M x TILE_N float32 accumulators, each in one register. A
 #   thread has at most 255 registers and needs many of them for addresses and for the numbers being multiplied. If they
-#   do not suffice, the compiler *spills*: it moves values out to slower memory and back. Compiling this kernel for
-#   three GPUs shows no spills at 64 accumulators per thread, and spills at 128.
-# - **Shared memory** holds the tiles of A and B. While one pair is multiplied the next ones are on their way, so there
-#   may be `num_stages` pairs at once: `num_stages * (TILE_M + TILE_N) * TILE_K * itemsize` bytes at most.
+#   are not enough, the compiler *spills*: it moves values out to slower memory and back. Compiled for three GPUs, this
+#   kernel has no spills at 64 accumulators per thread, and spills at 128.
+# - **Shared memory** holds the tiles of A and B. While one pair is multiplied, the next pairs are being loaded, so up
+#   to `num_stages` pairs are in shared memory at once: at most `num_stages * (TILE_M + TILE_N) * TILE_K * itemsize`
+#   bytes.
 #
-# How much shared memory one program may use depends on the chip:
+# The shared memory that one program may use depends on the chip:
 
 # %% nbgrader={"grade": false, "grade_id": "d-limits", "locked": true, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "d", "role": "setup"}
 SHARED_MEMORY = {
@@ -626,9 +629,9 @@ SHARED_MEMORY
 # Write `config(shape, dtype)`. `shape` is (m, n, k), `dtype` is `"fp32"` or `"fp16"` (4 and 2 bytes). It returns a dict
 # of six positive ints, `TILE_M`, `TILE_N`, `TILE_K`, `GROUP_M`, `num_warps` and `num_stages`, such that
 #
-# 1. the tile sizes are powers of two, 16 or more (`tl.arange` and `tl.dot` ask for it), and `num_warps` is 1, 2, 4 or
+# 1. the tile sizes are powers of two, 16 or more (`tl.arange` and `tl.dot` require this), and `num_warps` is 1, 2, 4 or
 #    8;
-# 2. the tiles fit the shared memory of **all three** chips, so that one kernel serves everybody;
+# 2. the tiles fit in the shared memory of **all three** chips, so that one kernel works for everybody;
 # 3. no thread holds more than 64 accumulators;
 # 4. no side of a tile is so long that half of it would already cover the matrix: masked lanes are wasted work. (For m =
 #    20, a TILE_M of 32 is right and 64 is not. 16 is always allowed.)
@@ -636,27 +639,27 @@ SHARED_MEMORY
 #    TILE_N TILE_K FLOPs and loads (TILE_M + TILE_N) TILE_K elements. (A T4 would need 25 from DRAM alone; the L2 cache
 #    makes up for the rest.)
 #
-# `num_stages` from 2 to 4 and `GROUP_M` from 4 to 8 are common. The best values are found by measuring, in question e.
-# (What a compiler makes of a kernel and a config, spills and shared memory included, it says without a GPU too: see
+# `num_stages` from 2 to 4 and `GROUP_M` from 4 to 8 are common. You find the best values by measuring, in question e.
+# (The compiler can report spills and shared memory for a kernel and a config even without a GPU: see
 # `mlsys.grading.kernels.compiler_report` in the book, which the fusion lab uses.)
 #
 # <details><summary>Hint 1</summary>
-# Begin with large matrices in fp32 and equal tile sides T. Rule 5 becomes 2 T T / (2 T * 4) &gt;= 16. Which T is the
-# least?
+# Begin with large matrices in fp32 and equal tile sides T. Rule 5 becomes 2 T T / (2 T * 4) &gt;= 16. What is the
+# smallest T?
 # </details>
 # <details><summary>Hint 2</summary>
 # With that T, rule 3 gives the number of warps: T * T / (32 * num_warps) &lt;= 64. Then the smallest shared memory,
 # divided by (T + T) * 4 bytes, gives num_stages * TILE_K.
 # </details>
 # <details><summary>Hint 3</summary>
-# For small matrices take <code>max(16, min(T, triton.next_power_of_2(m)))</code> rows, and the same with n and k.
-# Smaller tiles break none of the other rules.
+# For small matrices use <code>max(16, min(T, triton.next_power_of_2(m)))</code> rows, and do the same with n and k.
+# Smaller tiles do not break any of the other rules.
 # </details>
 
 
 # %% nbgrader={"grade": false, "grade_id": "d-config", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "d", "role": "solution", "needs": ["setup"], "title": "Choose tiles by arithmetic"}
 def config(shape, dtype):
-    """Tile sizes, warps and stages for matmul_kernel."""
+    """Return tile sizes, warps and stages for matmul_kernel."""
     m, n, k = shape
 
     ### BEGIN SOLUTION
@@ -678,7 +681,7 @@ def config(shape, dtype):
 
 # %% nbgrader={"grade": true, "grade_id": "d-test", "locked": true, "points": 10, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "d", "role": "test", "needs": ["setup"]}
 def check_config(shape, dtype):
-    """Hold config(shape, dtype) to the five rules."""
+    """Check config(shape, dtype) against the five rules."""
     chosen = config(shape, dtype)
     what = f"config({shape}, {dtype!r}) = {chosen}"
     itemsize = {"fp32": 4, "fp16": 2}[dtype]
@@ -717,9 +720,10 @@ for dtype in ("fp32", "fp16"):
 scorecard.passed("d")
 
 # %% [markdown]
-# **Say why.** In three to six sentences: for (4096, 4096, 4096) in fp32, how many bytes of shared memory and how many
-# accumulators per thread does your choice take? What do the two become if only TILE_M and TILE_N are doubled, and which
-# of rules 2 and 3 still hold then? What would be lost with tiles half as large? A person reads this; it gives 5 points.
+# **Say why.** Answer in three to six sentences. For (4096, 4096, 4096) in fp32, how many bytes of shared memory and how
+# many accumulators per thread does your choice need? What do the two become if only TILE_M and TILE_N are doubled, and
+# which of rules 2 and 3 still hold then? What would you lose with tiles half as large? A person reads your answer; it
+# gives up to 5 points.
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "d-why", "locked": false, "points": 5, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "d-why", "role": "written", "needs": ["setup"], "title": "Say why"}
 # ### BEGIN SOLUTION
@@ -735,19 +739,20 @@ scorecard.passed("d")
 # %% [markdown]
 # ## e. The race (GPU)
 #
-# `grading.speed` runs your `matmul_kernel` with your `config`, compares every element with the library's product, and
-# then times both in turn: yours, the library's, the library's, yours, several rounds of it, so that a GPU that warms up
-# or slows down does so for both. Here the comparison is with NVIDIA's library, in full float32. When the lab is graded
-# it is with a plain Triton kernel that the lab's authors wrote, on the same GPU, in the same run: all the points from
-# 0.8 of its speed on, none below 0.1, in proportion between. The notebook has the same scale for the library, which is
-# the harder rival, so it rather shows fewer points than more.
+# `grading.speed` runs your `matmul_kernel` with your `config` and compares every element with the library's product.
+# Then it times the two in turn, for several rounds: yours, the library's, the library's, yours. A GPU that warms up or
+# slows down then does so for both. Here the comparison is with NVIDIA's library, in full float32. When the lab is
+# graded, your kernel runs against a plain Triton kernel that the lab's authors wrote, on the same GPU, in the same run.
+# You get all the points from 0.8 of that kernel's speed on, none below 0.1, and a share in between. The notebook uses
+# the same scale with the library, which is the harder opponent, so the notebook is more likely to show too few points
+# than too many.
 #
-# The arguments are the kernel and the config, not `tiled_matmul`: what counts is the work on the GPU.
+# The arguments are the kernel and the config, not `tiled_matmul`: only the work on the GPU is timed.
 #
 # Without a GPU the cell ends with `NeedsGpu` and the points wait.
 #
-# To go faster, change one thing at a time, and predict what it will do before you run it. With a GPU, a cell of your own
-# can race any config:
+# To go faster, change one thing at a time, and predict its effect before you run it. With a GPU, you can race any
+# config in a cell of your own:
 #
 # ```
 # trial = config(RACES[0], "fp32") | {"TILE_K": 16, "num_stages": 4}
@@ -755,25 +760,26 @@ scorecard.passed("d")
 # print(grading.speed(matmul_kernel, lambda shape, dtype: trial, **options))
 # ```
 #
-# First the tile sizes: on an H200 (Triton 3.6, matrices of 2048 x 2048) tiles of 16 x 16, 32 x 32 and 64 x 64 with 4
-# warps reached 0.28, 0.57 and 0.81 of the library's speed. Then `TILE_K`, `num_stages` and `num_warps`. Third, the
-# **order of the programs**, which is what `GROUP_M` is for: it helps where DRAM is the limit, which the challenge below
-# is closer to. On that H200, in float32, it changed nothing. Can you say why? (Hint 1 ends with the answer.) A changed
-# order must still reach every tile once: the cell before the race checks that, with more rows of tiles than two groups
-# have.
+# First change the tile sizes: on an H200 (Triton 3.6, matrices of 2048 x 2048) tiles of 16 x 16, 32 x 32 and 64 x 64
+# with 4 warps reached 0.28, 0.57 and 0.81 of the library's speed. Then change `TILE_K`, `num_stages` and `num_warps`.
+# Last, change the **order of the programs**; `GROUP_M` is there for that. The order matters when DRAM is the limit, and
+# the challenge below is closer to that limit. On that H200, in float32, the order made no difference. Can you say why?
+# (The end of Hint 1 has the answer.) A changed order must still reach every tile exactly once: the cell before the race
+# checks that, with more rows of tiles than two groups have.
 #
-# The second race is the ragged one. Its rows begin at addresses that are no multiples of 16 bytes, so a thread loads
+# The second race has ragged shapes. The rows begin at addresses that are not multiples of 16 bytes, so a thread loads
 # its numbers one by one, and every load is masked. On that H200 the kernel of question c with tiles of 64 x 64 x 32
-# reached 0.63 there; a `TILE_K` of 16 brought 0.73, and a loop over the whole steps, in which no mask along k is needed,
-# with the last partial step behind it, 0.78.
+# reached 0.63 in this race. A `TILE_K` of 16 raised it to 0.73. A loop over the whole steps, which needs no mask along
+# k, followed by the last partial step, raised it to 0.78.
 #
 # <details><summary>Hint 1: what the order of programs has to do with DRAM</summary>
-# A GPU runs some hundred programs at a time, in the order of their numbers. If these are one long row of tiles of C,
-# they need one band of A and very many bands of B. If they are a square block of tiles, they need few bands of each,
-# and the L2 cache holds them. At 2048 x 2048 in float32, the L2 of an H200 holds all of A and B, in any order.
+# A GPU runs about a hundred programs at a time, in the order of their numbers. If these programs compute one long row
+# of tiles of C, they need one band of A and very many bands of B. If they compute a square block of tiles, they need
+# few bands of each, and the L2 cache holds them. At 2048 x 2048 in float32, the L2 cache of an H200 holds all of A and
+# B, so the order does not matter.
 # </details>
 # <details><summary>Hint 2</summary>
-# Divide the rows of tiles into groups of GROUP_M. Number the tiles within a group column by column: down GROUP_M tiles,
+# Divide the rows of tiles into groups of GROUP_M. Number the tiles within a group column by column: GROUP_M tiles down,
 # then the next column. After the last column comes the next group. The last group may have fewer rows.
 # </details>
 # <details><summary>Hint 3</summary>
@@ -786,14 +792,14 @@ scorecard.passed("d")
 
 # %% nbgrader={"grade": false, "grade_id": "e-given", "locked": true, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "e", "role": "setup"}
 def matmul_inputs(draw, shape, dtype):
-    """Random A and B for shape (m, n, k)."""
+    """Return a random A and B for shape (m, n, k)."""
     m, n, k = shape
     torch_dtype = {"fp32": "float32", "fp16": "float16"}[dtype]
     return draw.matrix(m, k, dtype=torch_dtype), draw.matrix(k, n, dtype=torch_dtype)
 
 
 def matmul_op(shape, dtype):
-    """The arithmetic of shape (m, n, k): no kernel can be faster than the GPU does that."""
+    """Return the operation for shape (m, n, k); no kernel can be faster than the GPU does its arithmetic."""
     m, n, k = shape
     return ops.matmul(m=m, n=n, k=k, dtype=dtype)
 
@@ -864,45 +870,44 @@ race
 # ## Challenge: tensor cores (GPU, compute capability 8.0 or more)
 #
 # Recent GPUs have **tensor cores**, units that multiply small matrices of 16-bit numbers and add in float32, many times
-# faster than the ordinary arithmetic that you used so far. `tl.dot` uses them by itself when its inputs are float16.
-# You need an A100, an L4, an H100 or the like: on the T4 Triton since version 3.3 makes no tensor-core code at all, so
-# a T4 user loses nothing by leaving these 5 points to the end.
+# faster than the ordinary arithmetic that you have used so far. `tl.dot` uses them automatically when its inputs are
+# float16. You need an A100, an L4, an H100 or the like. Since version 3.3, Triton does not generate tensor-core code
+# for the T4 at all, so if you have a T4, leave these 5 points to the end.
 #
-# Give `tensor_kernel`, which keeps the contract of question c for float16 inputs (it may be `matmul_kernel` itself),
-# and `tensor_config` for it. The comparison is with NVIDIA's library in float16, here and when the lab is graded, on the
-# scale of question e. If your tiles are to depend on the
-# device, ask `torch.cuda.get_device_capability()`: (8, 0) is an A100 and (9, 0) an H100, whose shared memory stands in
-# `SHARED_MEMORY`, and (8, 9) is an L4, which has 99 KiB. Ask only where `DEVICE` is `"cuda"`: without a GPU
-# `tensor_config` is called as well and must return a dict.
+# Write `tensor_kernel`, which keeps the contract of question c for float16 inputs (it may be `matmul_kernel` itself),
+# and a `tensor_config` for it. The comparison is with NVIDIA's library in float16, here and when the lab is graded, on
+# the scale of question e. If your tiles should depend on the device, call `torch.cuda.get_device_capability()`: (8, 0)
+# is an A100 and (9, 0) an H100, whose shared memory is in `SHARED_MEMORY`, and (8, 9) is an L4, which has 99 KiB. Call
+# it only if `DEVICE` is `"cuda"`: the tests call `tensor_config` without a GPU too, and it must then return a dict.
 #
-# `launch_tensor` gives you two more things to try, once that is fast. They are what separates a good kernel from the
-# library; on an H200, at 4096 x 4096, one program per tile reached 0.96 of its speed in float16. Both together reached
-# 1.00 in bf16, another 16-bit format:
+# Once that is fast, `launch_tensor` lets you try two more things, which make the difference between a good kernel and
+# the library. On an H200, at 4096 x 4096, one program per tile reached 0.96 of the library's speed in float16. The two
+# together reached 1.00 in bf16, another 16-bit format:
 #
-# - A **persistent** kernel: with `"PROGRAMS"` in the dict, at most so many programs start, and each computes one tile
+# - A **persistent** kernel: if the dict has `"PROGRAMS"`, at most that many programs start, and each computes one tile
 #   after the other, `for p in tl.range(tl.program_id(0), tiles, tl.num_programs(0), flatten=True)`. With about one
 #   program per multiprocessor, the loads of the next tile can begin while this one is multiplied and stored.
 # - **Tensor descriptors** (compute capability 9.0): `tl.make_tensor_descriptor(a_ptr, [M, K], [stride_am, 1], [TILE_M,
-#   TILE_K])` describes A once; `.load([row, k])` then has the copy engine bring a whole tile, with zeros past the
+#   TILE_K])` describes A once; `.load([row, k])` then makes the copy engine load a whole tile, with zeros past the
 #   edges. Rows must be contiguous and begin at multiples of 16 bytes.
 #
 # <details><summary>Hint 1</summary>
-# The arithmetic is now some ten times faster and DRAM is not. What did the tile size have to do with FLOPs per byte?
+# The arithmetic is now about ten times faster, and DRAM is not. How did the tile size affect the FLOPs per byte?
 # </details>
 # <details><summary>Hint 2</summary>
-# Accumulators of a tensor core's product can take 128 registers per thread without harm, and shared memory is that of
-# the device that you have, not of the smallest one.
+# The accumulators of a tensor-core product can use 128 registers per thread without harm. And you may use the shared
+# memory of your own device, not only that of the smallest one.
 # </details>
 # <details><summary>Hint 3</summary>
-# Begin with 128 x 128 x 64, 8 warps, 3 stages. By question d's formula, 128 x 256 x 64 fits an A100 with 3 stages and
-# an H100 with 4: go on to that. Keep programs that run together in a square block of tiles, as in the hints of question
-# e.
+# Begin with 128 x 128 x 64, 8 warps, 3 stages. By the formula of question d, 128 x 256 x 64 fits an A100 with 3 stages
+# and an H100 with 4, so try that next. Let the programs that run together form a square block of tiles, as in the hints
+# of question e.
 # </details>
 
 
 # %% nbgrader={"grade": false, "grade_id": "challenge-given", "locked": true, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "challenge", "role": "setup"}
 def launch_tensor(kernel, constants, c, a, b):
-    """Like launch_matmul, with at most PROGRAMS programs if the config has that, and room for tensor descriptors."""
+    """Launch as launch_matmul does, with at most PROGRAMS programs if the config has that, and room for descriptors."""
     (M, K), N = a.shape, b.shape[1]
     tiles = triton.cdiv(M, constants["TILE_M"]) * triton.cdiv(N, constants["TILE_N"])
     named = {name: value for name, value in constants.items() if name != "PROGRAMS"}
@@ -962,8 +967,8 @@ tensor_race
 # %% [markdown]
 # ## Gap: why do prediction and count differ?
 #
-# A formula is a prediction, and the replay of question b is a measurement of sorts: it follows every tile. Here are
-# three cases where the two differ.
+# A formula is a prediction, and the replay of question b is a kind of measurement, because it follows every tile. Here
+# are three cases where the two differ.
 
 
 # %%
@@ -988,13 +993,13 @@ show_gap("case 3", tiled_bytes(512, 512, 512, 64, 64, 4), counted)
 # Name the cause of each gap. The choices:
 #
 # - `"neighbours"`: tiles that one program has used are still in the memory when a later program needs them.
-# - `"edges"`: a sliver of a tile at the edge costs a whole further pass over the other matrix.
+# - `"edges"`: a narrow tile at the edge costs another whole pass over the other matrix.
 # - `"sums"`: unfinished sums are pushed out of the memory, written to DRAM, and read again later.
 # - `"writes"`: the prediction left out the bytes of C that are written once at the end.
 # - `"latency"`: a byte takes longer to arrive than the bandwidth suggests.
 #
 # <details><summary>Hint 1</summary>
-# Fewer bytes than predicted can only mean that something was found on the chip. Print <code>.read</code> and
+# If fewer bytes moved than predicted, something must have been on the chip already. Print <code>.read</code> and
 # <code>.written</code> of the replay: which operand differs from the prediction?
 # </details>
 # <details><summary>Hint 2</summary>
@@ -1002,8 +1007,8 @@ show_gap("case 3", tiled_bytes(512, 512, 512, 64, 64, 4), counted)
 # visited, and what happens between two visits?
 # </details>
 # <details><summary>Hint 3</summary>
-# Two of the five causes cannot be right in any case: a count of bytes knows nothing of time, and all three predictions
-# contain m n for C.
+# Two of the five causes cannot be right in any case: a count of bytes says nothing about time, and all three
+# predictions contain m n for C.
 # </details>
 
 # %% nbgrader={"grade": false, "grade_id": "gap-causes", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "gap", "role": "solution", "needs": ["setup"], "title": "Why prediction and count differ"}
@@ -1048,11 +1053,12 @@ grading.compare(
 
 # %% [markdown]
 # Four times the memory about halves the traffic: the tile of C has four times the elements, so its side is twice as
-# long, and traffic falls with the side. Each further halving takes another four times, so bandwidth that is bought with
-# on-chip memory gets dearer every time.
+# long, and twice the side means half the traffic. Each further halving needs four times as much memory again, so saving
+# bandwidth with on-chip memory becomes more expensive every time.
 #
-# The **roofline**: how fast can a kernel be, at most, that does so many FLOPs per byte of DRAM traffic? Below the
-# sloping line memory is the limit, below the flat one arithmetic is. The points are your own counts from question a.
+# The **roofline** shows how fast a kernel with a given number of FLOPs per byte of DRAM traffic can be at most. Under
+# the sloping line memory is the limit; under the flat line arithmetic is. The points are your own counts from question
+# a.
 
 # %%
 from dataclasses import replace
@@ -1079,11 +1085,11 @@ if DEVICE == "cuda":
     axes.legend(loc="lower right", fontsize=9)
 
 # %% [markdown]
-# A point on the slope says: by this count, DRAM alone keeps the kernel from being faster. A measured kernel (the star,
-# if you have a GPU) can lie higher than the slope allows, because the L2 cache catches what neighbouring programs share
-# (case 1).
+# A point on the slope means that, by this count, only DRAM keeps the kernel from being faster. A measured kernel (the
+# star, if you have a GPU) can be higher than the slope allows, because the L2 cache holds what neighbouring programs
+# share (case 1).
 #
-# Last, check that your kernel runs with your config, and see where your points stand.
+# Last, check that your kernel runs with your config, and see your points.
 
 # %%
 a, b = torch.randn(100, 70, device=DEVICE), torch.randn(70, 90, device=DEVICE)

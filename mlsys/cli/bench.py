@@ -1,4 +1,4 @@
-"""`mlsys bench`: measure this GPU and the labs' kernels, or take in a record from another machine."""
+"""`mlsys bench`: measure this GPU and the labs' kernels, or import a record from another machine."""
 
 import argparse
 from pathlib import Path
@@ -13,7 +13,7 @@ from mlsys.measure.records import RESULTS_FOLDER, SUITES, refuse_lost_suites, sa
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What to measure, where to write, or what to take in."""
+    """Add what to measure, where to write, or which record to import."""
     parser.add_argument("--suite", choices=[*SUITES, "all"], default="all", help="labs, chapters, or both (default)")
     parser.add_argument("--out", type=Path, default=RESULTS_FOLDER, help="folder for the record")
     parser.add_argument("--commit", default="", help="commit that is measured; by default the one checked out")
@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure here, or take in a record; the exit status is 1 if something could not be measured."""
+    """Measure here, or import a record; the exit status is 1 if something could not be measured."""
     if args.record:
         record = read_record(args.record)
         print(f"{record.label}\n{len(record.rows)} measurements: {save(record, args.out)}")

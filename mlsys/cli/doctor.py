@@ -1,4 +1,4 @@
-"""`mlsys doctor`: versions, the device, what of the course runs here, and the traps of this combination."""
+"""`mlsys doctor`: print versions, the device, what runs here, and common traps."""
 
 import argparse
 import os
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the report; the exit status is 0, for whatever is missing is a finding and not a failure."""
+    """Print the report; the exit status is 0, because something missing is a finding, not a failure."""
     device = detect_device()
     print("Versions")
     for line in versions():
@@ -70,7 +70,7 @@ def describe(device: Device) -> str:
 
 
 def abilities(device: Device) -> Iterator[Finding]:
-    """Yield what of the course this machine can do."""
+    """Yield which parts of the course this machine can run."""
     yield Finding("yes", "mlsys calculations and the chapters")
     if find_spec("torch") is None or find_spec("triton") is None:
         missing = " and ".join(name for name in ("torch", "triton") if find_spec(name) is None)
@@ -87,7 +87,7 @@ def abilities(device: Device) -> Iterator[Finding]:
         return
     others = other_jobs()
     if others:
-        yield Finding("no", f"timing: this GPU is in use by {others}; wait for it or take another GPU")
+        yield Finding("no", f"timing: this GPU is in use by {others}; wait, or use another GPU")
     yield Finding("yes", "labs, compiled for this GPU, speed questions included")
     yield Finding("yes" if device.has_bf16 else "no", "bf16 in kernels")
     yield Finding("yes" if device.has_triton_tensor_cores else "no", "tensor-core challenges")
@@ -97,7 +97,7 @@ def traps(device: Device) -> Iterator[str]:
     """Yield what surprises people on this kind of machine."""
     if device.kind == "cpu":
         yield "the interpreter is slow: keep matrices up to 128 a side"
-        yield "TRITON_INTERPRET=1 must be set before triton is imported; the labs' first cell does it"
+        yield "TRITON_INTERPRET=1 must be set before triton is imported; the labs' first cell does that"
         yield "bf16 is silently wrong in the interpreter: test in fp32 or fp16"
         yield "the interpreter accepts code that the compiler refuses, and hides races and missing masks"
         return
@@ -110,8 +110,8 @@ def traps(device: Device) -> Iterator[str]:
 
 
 def edition() -> str:
-    """Name the edition of the package that is installed: the whole of it, or the one that students get."""
-    return "whole package" if has_judge() else "student's package (no judge)"
+    """Name the edition of the package that is installed: the full one, or the one that students get."""
+    return "full package" if has_judge() else "student's package (no judge)"
 
 
 def has_judge() -> bool:
@@ -138,5 +138,7 @@ def check_sandbox_finding() -> Finding:
     cgroup = MemoryCgroup.create(0, 2**30)
     if cgroup:
         cgroup.remove(0)
-    memory = "the kernel (a cgroup) and a watchdog" if cgroup else "a watchdog; this user may make no memory cgroup"
+    memory = (
+        "the kernel (a cgroup) and a watchdog" if cgroup else "a watchdog (this user cannot create a memory cgroup)"
+    )
     return Finding("yes", f"sandbox for grading (bubblewrap); memory is limited by {memory}")

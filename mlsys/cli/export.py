@@ -1,7 +1,7 @@
-"""`mlsys export LAB --canvas FILE --out FILE`: the lab's scores in the gradebook that Canvas exported.
+"""`mlsys export LAB --canvas FILE --out FILE`: write a lab's scores into the gradebook that Canvas exported.
 
 Scores come from the records that `mlsys grade` leaves, with the points that a person gave in nbgrader. What is missing,
-waits for a GPU or a person, or was refused stays blank. Whoever stands on one side only is listed.
+waits for a GPU or a person, or was refused stays blank. Students who are on one side only are listed.
 """
 
 import argparse
@@ -29,14 +29,14 @@ from mlsys.errors import UserError
 _TITLES = {
     FILLED: "filled in",
     BLANK: "left blank: no score yet",
-    KEPT: "kept as Canvas has it",
+    KEPT: "unchanged from Canvas",
     NO_SCORE: "in the gradebook, without a submission here",
-    NO_ROW: "graded here, not in the gradebook: enter their ids in the roster",
+    NO_ROW: "graded here, not in the gradebook: add their ids to the roster",
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `mlsys export`."""
+    """Add the arguments of `mlsys export`."""
     parser.add_argument("lab", help="name of the lab")
     parser.add_argument("--canvas", type=Path, required=True, metavar="FILE", help="gradebook as Canvas exports it")
     target = parser.add_mutually_exclusive_group(required=True)
@@ -46,7 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     target.add_argument(
         "--new-roster", type=Path, metavar="FILE", help="only write a roster of the gradebook's students, to begin with"
     )
-    parser.add_argument("--roster", type=Path, metavar="FILE", help="roster that says who is who (its columns: docs)")
+    parser.add_argument(
+        "--roster", type=Path, metavar="FILE", help="roster with the students' names and ids (columns: docs)"
+    )
     parser.add_argument("--assignment", metavar="NAME", help="name or id of the assignment (default: the lab's name)")
     parser.add_argument("--scale", action="store_true", help="scale to the assignment's points where they differ")
     parser.add_argument("--course", type=Path, default=Path(COURSE), help="folder of the nbgrader tree (%(default)s)")
@@ -65,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
         console.print(f"{args.new_roster}: fill in the time zone and the due times", soft_wrap=True)
         return 0
     if args.out.resolve() == args.canvas.resolve():
-        raise UserError(f"{args.out} is Canvas's own file, which is kept: choose another name for --out")
+        raise UserError(f"{args.out} is Canvas's own file, which is never overwritten: choose another name for --out")
     tree = CourseTree(args.course)
     store = FileStore(tree)
     with disk_faults(tree):
@@ -87,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _as_handed_in(store: Store, lab: str, records: Iterable[Record]) -> dict[str, Student]:
-    """Without a roster: the students by their names, with the Canvas ids of the files that they handed in."""
+    """Return, without a roster, the students by their names, with the Canvas ids of the files that they handed in."""
     students = {}
     for record in records:
         ids = [attempt.canvas_id for attempt in store.history(lab, record.student).attempts]
@@ -96,7 +98,7 @@ def _as_handed_in(store: Store, lab: str, records: Iterable[Record]) -> dict[str
 
 
 def show(filled: Filled, gradebook: Gradebook, console: Console) -> None:
-    """Print what became of every student."""
+    """Print what happened to every student's score."""
     for kind, title in _TITLES.items():
         notes = filled.of(kind)
         if notes:

@@ -19,7 +19,7 @@ RESUMED = ("submissions", "roster", "attempt", "student", "sample_class")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `mlsys grade`."""
+    """Add the arguments of `mlsys grade`."""
     parser.add_argument("lab", help="name of the lab")
     source = parser.add_mutually_exclusive_group()
     source.add_argument(
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="folder of <student>.ipynb, nbgrader tree, or an LMS's download as a folder or zip "
         "(default: what is in the course tree's submitted/)",
     )
-    source.add_argument("--sample-class", action="store_true", help="hand in the lab's sample class, then grade")
+    source.add_argument("--sample-class", action="store_true", help="submit the lab's sample class, then grade it")
     parser.add_argument(
         "--roster",
         type=Path,
@@ -39,13 +39,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--attempt", choices=POLICIES, help="which of a student's attempts counts (newest); on-time needs due times"
     )
-    parser.add_argument("--workers", type=positive, default=os.cpu_count() or 1, metavar="N", help="judge N at a time")
+    parser.add_argument(
+        "--workers", type=positive, default=os.cpu_count() or 1, metavar="N", help="judge N students at a time"
+    )
     parser.add_argument("--student", default="", metavar="ID", help="grade this student only")
     parser.add_argument(
         "--resume",
         action="store_true",
-        help="go on with the run that was interrupted, with its --submissions, --roster, --attempt and --student where "
-        "they are not given; a run that was interrupted goes on in any case, and what is graded is not graded again",
+        help="continue the interrupted run with its --submissions, --roster, --attempt and --student, unless you give "
+        "others; an interrupted run is continued in any case, and no submission is graded twice",
     )
     parser.add_argument(
         "--yes",
@@ -55,14 +57,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--unsafe-no-sandbox",
         action="store_true",
-        help="where the sandbox cannot run, go on without it: student code can then read and change what you can; "
-        "every record says so, and a later grading in the sandbox does them again",
+        help="if the sandbox cannot run, grade without it: student code can then read and change what you can; "
+        "every record says so, and a later run with the sandbox grades these submissions again",
     )
     parser.add_argument("--course", type=Path, default=Path(COURSE), help="folder of the nbgrader tree (%(default)s)")
 
 
 def positive(text: str) -> int:
-    """A whole number of 1 or more, from the command line."""
+    """Return a whole number of 1 or more from the command line."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 1 or more")
     return int(text)
@@ -99,13 +101,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 def remembered(args: argparse.Namespace) -> dict[str, str]:
-    """The arguments that a run keeps for a later `--resume`."""
+    """Return the arguments that a run keeps for a later `--resume`."""
     given = {name: getattr(args, name) for name in RESUMED}
     return {name: str(value.resolve() if isinstance(value, Path) else value) for name, value in given.items() if value}
 
 
 def interrupted(args: argparse.Namespace) -> str:
-    """What Ctrl-C left behind, and the command that goes on."""
+    """Say what Ctrl-C left behind, and which command continues."""
     last = FileStore(CourseTree(args.course)).run(args.lab)
     if last is None or last.finished or last.arguments != remembered(args):
         # It was stopped before the first submission or after the last; an older run's arguments may be others.
@@ -114,7 +116,7 @@ def interrupted(args: argparse.Namespace) -> str:
     words += ["--course", str(args.course)] if args.course != Path(COURSE) else []
     words += ["--yes"] if args.yes else []
     words += ["--unsafe-no-sandbox"] if args.unsafe_no_sandbox else []
-    return f"Interrupted: what was graded is kept. Go on with `{shlex.join(words)}`"
+    return f"Interrupted: what was graded is kept. Continue with `{shlex.join(words)}`"
 
 
 def _go_on(args: argparse.Namespace, tree: CourseTree, console: Console) -> None:
@@ -131,7 +133,7 @@ def _go_on(args: argparse.Namespace, tree: CourseTree, console: Console) -> None
         return
     with store.lock():  # or it is not interrupted, but at work
         pass
-    console.print(f"The run of {args.lab} that began {last.started_at} was interrupted: going on with it.")
+    console.print(f"The run of {args.lab} that began {last.started_at} was interrupted: continuing it.")
     if args.resume and not (args.submissions or args.sample_class):
         args.sample_class = "sample_class" in last.arguments
         args.submissions = Path(last.arguments["submissions"]) if "submissions" in last.arguments else None

@@ -1,4 +1,4 @@
-"""What `mlsys grade` prints of a graded class, and the tables that it writes."""
+"""Output of `mlsys grade`: what it prints about a graded class, and the tables that it writes."""
 
 from rich.console import Console
 
@@ -42,13 +42,13 @@ def show(batch: Batch, tree: CourseTree, console: Console) -> None:
     bare = sum(not record.sandboxed for record in records)
     if bare:
         console.print(
-            f"{bare} of them were graded WITHOUT the sandbox: their code could have changed what it is graded by. "
-            "Grade again where the sandbox runs.",
+            f"{bare} of them were graded WITHOUT the sandbox: their code could have changed its own grade. "
+            "Grade again on a machine where the sandbox runs.",
             style="bold red",
         )
     if batch.unreadable:
         console.print(
-            f"Not in the results, as their records cannot be read: {', '.join(batch.unreadable)}. Grade again."
+            f"Not in the results, because their records cannot be read: {', '.join(batch.unreadable)}. Grade again."
         )
     console.print(f"Results:   {tree.results(lab.name)}", soft_wrap=True)
     console.print(f"Feedback:  {tree.feedback(lab.name, '<student>')}", soft_wrap=True)

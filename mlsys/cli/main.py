@@ -16,7 +16,7 @@ from mlsys.errors import NeedsYes, UserError
 # Each module has add_arguments(parser) and run(args) -> int; it is imported only for its own command. It may have
 # interrupted(args) -> str, what Ctrl-C left behind and how to go on.
 COMMANDS = {
-    "doctor": ("mlsys.cli.doctor", "what this machine is, and what of the course it can run"),
+    "doctor": ("mlsys.cli.doctor", "describe this machine, and say which parts of the course it can run"),
     "roofline": ("mlsys.cli.roofline", "measure this machine and draw its roofline"),
     "bench": ("mlsys.cli.bench", "measure this GPU and the labs' kernels, and write labs/results/"),
     "release": ("mlsys.cli.release", "build the labs that students get"),
@@ -27,8 +27,8 @@ COMMANDS = {
 }
 
 NOT_FOR_STUDENTS = (
-    "this is the student's package, which leaves out what `mlsys {}` needs: install the whole one from the course's "
-    "repository, with `pip install -e .` in it"
+    "this is the student's package, which leaves out what `mlsys {}` needs: install the full package from the "
+    "course's repository, with `pip install -e .` in it"
 )
 
 EXTRA_OF = {

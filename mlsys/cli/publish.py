@@ -8,9 +8,9 @@ from mlsys.course.tree import COURSE, CourseTree
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `mlsys publish`."""
+    """Add the arguments of `mlsys publish`."""
     parser.add_argument(
-        "folder", type=Path, metavar="DIR", help="where the student tree goes; empty, or published before"
+        "folder", type=Path, metavar="DIR", help="folder for the student tree, empty or published before"
     )
     parser.add_argument("--course", type=Path, default=Path(COURSE), help="folder of the nbgrader tree (%(default)s)")
 

@@ -8,7 +8,7 @@ from mlsys.course.tree import COURSE, CourseTree
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `mlsys release`."""
+    """Add the arguments of `mlsys release`."""
     parser.add_argument("lab", nargs="*", help="labs to release (all of them if none is named)")
     parser.add_argument("--course", type=Path, default=Path(COURSE), help="folder of the nbgrader tree (%(default)s)")
 

@@ -13,13 +13,13 @@ from mlsys.roofline import Roofline
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The picture's path, and whether to measure beside another job."""
+    """Add the picture's path, and whether to measure beside another job."""
     parser.add_argument("--out", type=Path, default=Path("roofline.png"), help="picture to write (PNG, SVG or PDF)")
     parser.add_argument("--shared", action="store_true", help="measure although another job uses the GPU")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure, print a table, draw."""
+    """Measure the ceilings, print a table and draw the roofline."""
     check_writable(args.out)
     device = detect_device()
     if device.kind == "gpu" and not args.shared:
@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
     print("\nRidge points, matmul rate over copy bandwidth:")
     for precision, rate in ceilings.matmul.items():
         print(f"  {precision:<22}{(rate / ceilings.copy_bandwidth).m_as('flop/byte'):8.1f} FLOP/byte")
-    print("\nWhat that allows, each tensor moved once:")
+    print("\nWhat these roofs allow if each tensor moves once:")
     shown = course_ops()
     for op in shown:
         rate = roofline.attainable(op).m_as("TFLOP/s")
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def course_ops() -> list[ops.Op]:
-    """The operations that the course keeps coming back to, in fp32 so that they run on every device."""
+    """Return the operations that the course uses again and again, in fp32 so that they run on every device."""
     rows, columns = 8192, 4096
     return [
         ops.elementwise(elements=rows * columns, inputs=2, dtype="fp32").named("vector add"),

@@ -1,7 +1,7 @@
-"""What a lab calls to check, time and score a student's work: `from mlsys import grading`.
+"""Functions that a lab calls to check, time and score a student's work: `from mlsys import grading`.
 
-In a student's notebook these run at once; when graded, the same test cells run on the grader's side. Torch and Triton
-are loaded when something that needs them is first called, never on import.
+In a student's notebook these functions run in the notebook itself; when the lab is graded, the same test cells run in
+the judge. Torch and Triton are loaded when a function that needs them is first called, never on import.
 
 `seal` and `compare` return a `mlsys.grading.predictions.Sealed` and a `mlsys.grading.predictions.Comparison`. The
 tolerances of `assert_close` come from `mlsys.grading.checks.tolerances.relative_tolerance` and the table

@@ -1,9 +1,9 @@
-"""Random inputs for tests: sizes, layouts and values, by a seed.
+"""Random inputs for tests: sizes, layouts and values that follow from a seed.
 
 In a student's notebook the seed is public, so a failing test fails again on the next run. When a class is graded the
-seed is made of a secret of the course and the run's number, so that knowing the tests' code gives no answer.
+seed is made of a secret of the course and the run's number, so that knowing the tests' code does not help.
 
-A student's code sees what the tests before it have drawn. So every draw has a generator of its own, and its key is an
+A student's code sees what the tests before it have drawn. So every draw has its own generator, whose key is an
 HMAC-SHA-256 of the question and the number of the draw, with the seed as the secret. What one draw shows, down to the
 state of its generator, tells nothing about another draw as long as nobody can invert SHA-256, and all bits of the seed
 count. The same seed, question and order of calls give the same numbers under the same version of numpy.
@@ -38,8 +38,8 @@ class Draws:
     """A sequence of random sizes and matrices; the same question and seed give the same one.
 
     Args:
-        question: names the sequence; `Draws` of one question and seed repeat each other.
-        device: where matrices are, by torch's name.
+        question: names the sequence; two `Draws` of the same question and seed give the same numbers.
+        device: device of the matrices, by torch's name.
     """
 
     def __init__(self, question: str, device: str = "cpu") -> None:
@@ -80,7 +80,7 @@ class Draws:
             values: "normal" (mean 0, deviation 1), "positive" (all between 0.5 and 1), "negative" (all between -1 and
                 -0.5) or "climbing" (positive in the first half of the columns, negative in the second, so that sums
                 along a row climb and come back). Where a result has few elements and each is a sum, choose terms of
-                one sign: a sum of both signs is all but 0 for one seed in some hundred, and has no right digits then.
+                one sign: with both signs, a sum is nearly 0 for about one seed in a hundred, and has no right digits.
         """
         import torch
 

@@ -1,8 +1,8 @@
 """Error maps: where the errors of a result are, as a small picture for the feedback page and in words.
 
 The result is cut into at most 48 x 48 blocks. A block says whether none, some or all of its elements are wrong, and
-nothing of their values. In a hidden test a block is no smaller than a tile or an eighth of a side: whoever fails on
-purpose, element by element, cannot write much into it.
+nothing of their values. In a hidden test a block is no smaller than a tile or an eighth of a side, so an answer that
+fails on purpose, element by element, cannot write much into the map.
 """
 
 from collections.abc import Mapping, Sequence
@@ -99,10 +99,10 @@ class ErrorMap:
         tile = self.tile
         if tile is None or any(size % step for size, step in zip(tile, self.block, strict=True)):
             spans = [self._span(axis, name, 1) for axis, name in enumerate(("row", "column"))]
-            return f"In a result of {rows} x {cols}, the errors lie in {' and '.join(spans)}."
+            return f"In a result of {rows} x {cols}, the errors are in {' and '.join(spans)}."
         spans = [self._span(axis, name, tile[axis]) for axis, name in enumerate(("tile row", "tile column"))]
         tiles = f"in tiles of {tile[0]} x {tile[1]}"
-        return f"In a result of {rows} x {cols} {tiles}, the errors lie in {' and '.join(spans)}."
+        return f"In a result of {rows} x {cols} {tiles}, the errors are in {' and '.join(spans)}."
 
     def _span(self, axis: int, name: str, unit: int) -> str:
         """Name the rows (axis 0) or columns that have errors; `unit` elements count as one."""

@@ -53,12 +53,12 @@ def seal(**predictions: float | None) -> Sealed:
     """Record predictions with the time, and print them in one line.
 
     Raises:
-        NotImplementedError: if one is still None or is no finite number; nobody marks how close a prediction is.
+        NotImplementedError: if one is still None or is not a finite number; how close a prediction is does not matter.
     """
     for name, value in predictions.items():
         if value is None or isinstance(value, bool) or not math.isfinite(value):
             raise NotImplementedYet(
-                f"{name} is {value}: write a number, your best guess. How close it is is not graded."
+                f"{name} is {value}: write a number, your best guess. You are not graded on how close it is."
             )
     made_at = datetime.now(UTC)
     listed = ", ".join(f"{name} = {value:g}" for name, value in predictions.items())
@@ -69,10 +69,10 @@ def seal(**predictions: float | None) -> Sealed:
 
 
 def compare(sealed: Sealed, **measured: float | None) -> Comparison:
-    """Set each prediction beside its measurement; one without a measurement, or with None, waits.
+    """Show each prediction beside its measurement; one without a measurement, or with None, waits.
 
     Raises:
-        UnknownName: if something was measured that nobody predicted.
+        UnknownName: if a measurement has no prediction.
     """
     for name in measured:
         if name not in sealed.values:

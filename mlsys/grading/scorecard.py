@@ -30,7 +30,7 @@ class Scorecard:
         """Note that a question is answered whose answer only the hidden tests know."""
         self._known(question)
         self.state[question] = ANSWERED
-        print(f"Question {question}: answered. Whether it is right shows when the lab is graded.")
+        print(f"Question {question}: answered. You will see whether it is right when the lab is graded.")
 
     def rows(self) -> list[tuple[str, str, str]]:
         """Return (question, points so far, state) for each question and the sum."""

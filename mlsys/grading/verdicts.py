@@ -9,24 +9,26 @@ if TYPE_CHECKING:
     from mlsys.grading.error_map import ErrorMap
 
 VERDICTS = {
-    "passed": "All tests pass, the hidden ones too. Nothing is left to do here.",
-    "wrong answer": "The code runs and its result is wrong: find the first wrong element in the message, work out by "
+    "passed": "All tests pass, including the hidden ones. There is nothing left to do here.",
+    "wrong answer": "The code runs, but its result is wrong: find the first wrong element in the message, work out by "
     "hand which program should have written it, and compare its indices and masks.",
     "out of bounds": "The kernel wrote outside its result or changed an input: mask every store in every dimension, "
     "and check the strides in the address.",
-    "not implemented": "There is no answer yet, or it still raises NotImplementedError: write it, or leave it and take "
-    "the rest.",
-    "error": "Python or Triton stopped with an exception: the last line says what, the first line that is yours says "
-    "where.",
-    "crashed": "The process died, which a wild address does: mask every load and store, check strides and the grid.",
-    "timed out": "It did not finish in time: look for a loop whose counter does not move or never meets its bound, and "
-    "for a grid that is far too large.",
-    "out of memory": "It asked for more memory than there is: allocate the result and nothing else of its size.",
-    "not a kernel": "The work is not done in a Triton kernel: a library routine or host code stands in its place.",
-    "slow": "The result is right and slower than full points ask for: change one tile size at a time and measure.",
-    "suspicious": "The result was right or fast in a way that honest work is not; a person will look at it.",
+    "not implemented": "There is no answer yet, or it still raises NotImplementedError: write it, or skip it and go on "
+    "with the other questions.",
+    "error": "Python or Triton stopped with an exception: the last line says what happened, and the first line of "
+    "your own code says where.",
+    "crashed": "The process died, usually because of a wild address: mask every load and store, and check the strides "
+    "and the grid.",
+    "timed out": "The code did not finish in time: look for a loop whose counter does not change or never reaches its "
+    "bound, and for a grid that is far too large.",
+    "out of memory": "The code asked for more memory than there is: allocate the result and nothing else of that size.",
+    "not a kernel": "The work is not done in a Triton kernel: a library routine or Python code does it instead.",
+    "slow": "The result is right, but too slow for full points: change one tile size at a time and measure.",
+    "suspicious": "The result was right or fast in a way that we do not expect from honest work; a person will look at "
+    "it.",
     "needs review": "A person reads and marks this answer.",
-    "needs gpu": "This question is measured on a GPU and waits until it is graded on one; nothing is lost.",
+    "needs gpu": "This question is measured on a GPU and waits until it is graded on one; you lose no points.",
 }
 """What each verdict means and what to do next, in one sentence or two."""
 
@@ -37,11 +39,11 @@ class Verdict:
 
     Attributes:
         name: one of `VERDICTS`.
-        fraction: part of the points, 0 to 1. "passed" is always 1; only "slow" lies between.
+        fraction: part of the points, 0 to 1. "passed" is always 1; only "slow" is between.
         message: what happened, for the student.
-        detail: more for whoever looks closer, such as a traceback or timings.
+        detail: more for a closer look, such as a traceback or timings.
         picture: where the errors of a wrong result are.
-        lost: the process was killed from outside or lost with its sandbox, as far as one can tell: worth another try.
+        lost: the process was killed from outside or lost with its sandbox, as far as we can tell; try it again.
     """
 
     name: str
@@ -77,7 +79,7 @@ class Verdict:
 
 
 class GradingError(Exception):
-    """An exception that says its verdict; in a notebook its message stands alone, without a traceback."""
+    """An exception that says its verdict; a notebook shows only its message, without a traceback."""
 
     verdict = "error"
 

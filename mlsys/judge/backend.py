@@ -1,7 +1,8 @@
 """The judge's backend: a student's functions and kernels run in the processes of a session.
 
-A test of a judge meets a student's functions as `StudentFunction`s, which the judge makes. Before a race the student's
-process ends; kernel and reference then run in a process each, and what is right is computed on the reference's side.
+In the judge, a test gets a student's functions as `StudentFunction`s, which the judge makes. Before a race the
+student's process ends. Kernel and reference then run in one process each, and the reference's side computes the right
+result.
 """
 
 import inspect
@@ -41,11 +42,11 @@ if TYPE_CHECKING:
 _M = TypeVar("_M", bound=Message)
 
 MAX_EXCLUSIVE_S = 30.0
-"""Longest timing of one shape, in seconds, for which everybody else is kept from the GPU."""
+"""Longest timing of one shape, in seconds, during which no other question uses the GPU."""
 
 
 class StudentFunction:
-    """A function that only the student's cells define, as a test meets it; a call runs in the student's process."""
+    """A function that only the student's cells define, as a test sees it; a call runs in the student's process."""
 
     def __init__(self, name: str, session: Session) -> None:
         self.__name__ = name
@@ -56,7 +57,7 @@ class StudentFunction:
         return self._session.call(self.__name__, args, kwargs, guarded=False)
 
     def __getitem__(self, grid: object) -> Any:
-        """Refuse a launch: that is up to the student's own function, or to `grading.check_kernel`."""
+        """Refuse a launch, which only the student's own function or `grading.check_kernel` may do."""
         raise TypeError(f"a test cannot launch {self.__name__}; it calls functions only")
 
 
@@ -151,16 +152,16 @@ def _name_of(kernel: object) -> str:
     """Return the name of a student's kernel.
 
     Raises:
-        NotAKernel: it is a plain value of the student's.
+        NotAKernel: the student's name is bound to a plain value.
     """
     if not isinstance(kernel, StudentFunction):
-        raise NotAKernel(f"a kernel is a function with @triton.jit, and this is of the type {type(kernel).__name__}.")
+        raise NotAKernel(f"a kernel must be a function with @triton.jit, and this is a {type(kernel).__name__}.")
     return kernel.__name__
 
 
 @dataclass(frozen=True)
 class _RemoteSide:
-    """One side of a race in a process of its own, which has run the work once already."""
+    """One side of a race in a separate process, which has already run the work once."""
 
     session: Session
     role: str

@@ -1,8 +1,8 @@
-"""The GPU lock: questions share the GPU, and a timing has it alone.
+"""GPU lock: questions share the GPU, and a timing has it exclusively.
 
-Processes that grade on one machine share the lock: every question on the GPU holds it together with others, a timing
-holds it alone. A timing that waits keeps new questions out, so that it waits for nothing but what runs already, and all
-timings that wait come one after the other.
+Processes that grade on one machine use the same lock: every question on the GPU holds it together with others, and a
+timing holds it exclusively. A waiting timing keeps new questions out, so that it waits only for questions that already
+run, and waiting timings run one after the other.
 """
 
 import fcntl
@@ -14,10 +14,10 @@ from pathlib import Path
 
 
 class GpuLock:
-    """Lock on the GPU, kept as files of a folder; a process that ends gives back what it holds.
+    """Lock on the GPU, kept as files of a folder; a process that ends releases what it holds.
 
     Args:
-        folder: the same for all that grade on this machine; by default one of this user's in the temporary folder.
+        folder: the same for all graders on this machine; by default a folder of this user in the temporary folder.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -37,10 +37,10 @@ class GpuLock:
 
     @contextmanager
     def exclusive(self) -> Iterator[int]:
-        """Hold the GPU alone, inside `shared`, once the questions that run now have ended.
+        """Hold the GPU exclusively, inside `shared`, once the questions that run now have ended.
 
         Yields how many others wait for that, or to go on after it: their processes do nothing, but hold memory of the
-        GPU. A timing inside a question that has the GPU to itself already goes on at once.
+        GPU. A timing inside a question that already has the GPU to itself goes on at once.
         """
         mark = self._folder / f"waits-{os.getpid()}"
         if self._is_alone:

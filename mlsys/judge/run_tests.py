@@ -1,9 +1,8 @@
 """Run a question's test cells in the judge, where they can be trusted; the student's code runs in a sandbox.
 
-A test cell is ordinary Python. Names that the lab's setup defines are the judge's own; names that only answers can
-define are values fetched from the student's process, or functions whose calls run there, inside a sandbox. What comes
-back is data, copied and checked, so a student's code cannot read a test, skip it, patch an assertion or the clock, or
-say how it came out.
+A test cell is ordinary Python. Names that the lab's setup defines are trusted; names that only answers can define are
+values from the student's process, or functions whose calls run there, inside a sandbox. The results are data, copied
+and checked, so a student's code cannot read a test, skip it, patch an assertion or the clock, or decide its verdict.
 """
 
 import builtins
@@ -50,11 +49,11 @@ def judge(
     Args:
         sandbox: where the student's code runs.
         cells: the cells of the question.
-        tests: the test cell, visible and hidden tests with their markers.
-        label: what to call it in messages.
+        tests: the test cell: visible and hidden tests with their markers.
+        label: name of the test cell in messages.
         device: "cpu" or "cuda", where kernels run in the sandbox.
-        seed: of the random inputs of hidden tests.
-        gpu_lock: on "cuda", the lock that this question holds together with others; a timing holds it alone.
+        seed: seed of the random inputs of hidden tests.
+        gpu_lock: on "cuda", the lock that this question shares with others; a timing holds it exclusively.
 
     Raises:
         SandboxError: the sandbox cannot be started again.
@@ -91,14 +90,14 @@ def judge(
         session.close()
 
 
-_DISHONEST = "The process answered as no honest one does"
+_DISHONEST = "The process answered in a way that an honest one does not"
 
 
 def _without_inputs(error: Exception, verdict: Verdict) -> str:
     """Return what a student may read of a failure after hidden tests have begun: nothing that student code can shape.
 
-    That is what a test's own comparison says, and what the judge says by itself. An exception of Python's may quote
-    what the student's function returned.
+    Allowed are the messages of a test's own comparison and of the judge. A Python exception may quote what the
+    student's function returned.
     """
     if isinstance(error, StudentFailed):
         return without_inputs(verdict.message, verdict.name) if error.own_words else verdict.message
@@ -118,14 +117,14 @@ def _place(verdict: Verdict, lines: Sequence[str], hidden: bool) -> str:
 
 
 def _verdict_of(value: object) -> Verdict:
-    """Return the verdict of a test cell that ran to its end: the one that its last value has, or passed."""
+    """Return the verdict of a test cell that ran to its end: that of its last value, or passed."""
     verdict = getattr(value, "verdict", None)
     return verdict if isinstance(verdict, Verdict) else Verdict.passed()
 
 
 @contextlib.contextmanager
 def _trusted_names(setup: Sequence[Cell], seed: int) -> Iterator[dict[str, Any]]:
-    """Run the lab's setup afresh, with the seed of this run and without what it prints, and yield its names."""
+    """Run the lab's setup with the seed of this run, without its output, and yield the names that it defines."""
     import torch
 
     torch.manual_seed(torch_seed(seed))  # for a test that draws without `Draws`
@@ -173,10 +172,10 @@ def segments(source: str) -> list[tuple[bool, str]]:
 
 
 def _check_that_kernels_did_it(session: Session) -> None:
-    """Replay guarded calls with kernels that do nothing: a result that is the same was not made by a kernel.
+    """Replay guarded calls with kernels that do nothing: if a result is the same, no kernel computed it.
 
-    This is evidence against mistakes and plain shortcuts and no proof, for it runs in the student's process. Proof is
-    a test that launches the kernel itself, `grading.check_kernel`.
+    This is evidence against mistakes and plain shortcuts, but no proof, because it runs in the student's process. The
+    proof is a test that launches the kernel alone, `grading.check_kernel`.
 
     Raises:
         NotAKernel: the result of a call is the same.
@@ -192,7 +191,7 @@ def _check_that_kernels_did_it(session: Session) -> None:
         except StudentFailed as error:
             raise _not_replayed(call, error) from None
         if _is_same(again, call.result):
-            raise NotAKernel(f"{call.name} gives the same result when kernels do nothing, so no kernel makes it.")
+            raise NotAKernel(f"{call.name} gives the same result when kernels do nothing, so no kernel computes it.")
 
 
 def _not_replayed(call: GuardedCall, error: StudentFailed) -> StudentFailed:
@@ -203,9 +202,9 @@ def _not_replayed(call: GuardedCall, error: StudentFailed) -> StudentFailed:
     kind = exception_kind(str(error))
     how = "did not end in time" if slow else f"failed with {kind}" if kind else "failed"
     message = (
-        f"{call.name} was called again with kernels that do nothing, to see that a kernel makes its result, and {how}. "
-        "A person will look. To have it graded without that, leave out of the function what checks the kernel's result "
-        "or waits for it."
+        f"{call.name} was called again with kernels that do nothing, to check that a kernel computes its result, and "
+        f"{how}. A person will look at it. To avoid this, remove from the function any code that checks the kernel's "
+        "result or waits for it."
     )
     return StudentFailed("suspicious", message, error.lines, lost=slow)
 
@@ -222,7 +221,7 @@ def _leaves(value: object) -> Iterator[object]:
 
 
 def _is_evidence(leaf: object) -> bool:
-    """Return whether a result can tell that a kernel made it: fresh memory may hold one number all over."""
+    """Return whether a result can show that a kernel computed it; fresh memory may hold the same number everywhere."""
     import torch
 
     if isinstance(leaf, torch.Tensor):
@@ -234,7 +233,7 @@ def _is_evidence(leaf: object) -> bool:
 
 
 def _is_same(again: object, result: object) -> bool:
-    """Return whether all that is evidence in a result came out again, but for rounding."""
+    """Return whether all evidence in a result is the same again, up to rounding."""
     before, now = list(_leaves(result)), list(_leaves(again))
     return len(before) == len(now) and all(
         _is_same_leaf(other, one) for one, other in zip(before, now, strict=True) if _is_evidence(one)

@@ -1,7 +1,7 @@
-"""The processes of one question, and what its tests may ask of them.
+"""Processes of one question, and the requests that its tests may send to them.
 
-They run side by side in one sandbox, and none sees another. Before anything is timed, the student's process ends, and
-the kernel gets a fresh process of its own.
+They run at the same time in one sandbox, and none sees another. Before anything is timed, the student's process ends,
+and the kernel gets a new process.
 """
 
 import math
@@ -60,7 +60,7 @@ _A_STUDENT_MAY_CLAIM = ("wrong answer", "out of bounds", "not implemented", "err
 """Verdicts that a student's process may claim; none of them gives points."""
 
 _THE_LAUNCHER_MAY_CLAIM = (*_A_STUDENT_MAY_CLAIM, "needs gpu")
-"""Verdicts that a launcher may claim, which runs our code alone."""
+"""Verdicts that a launcher may claim, which runs only our code."""
 
 _SIGNALS = {4: "illegal instruction", 6: "abort", 7: "bus error", 8: "arithmetic error", 11: "segmentation fault"}
 
@@ -72,7 +72,7 @@ class StudentFailed(GradingError):
     """A failure of a sandboxed process; `lines` are the student's own lines on the way to it.
 
     `own_words` says that message and lines come from a process that runs the student's code, which can shape them;
-    `lost`, that the process was killed from outside or lost with its sandbox, as far as one can tell, and may be tried
+    `lost`, that the process was killed from outside or lost with its sandbox, as far as we can tell, and may be tried
     again.
     """
 
@@ -111,7 +111,7 @@ class QuestionCells:
 class Session:
     """The processes of one question in a sandbox; `device` is where kernels run there, "cpu" or "cuda".
 
-    On "cuda", whoever makes it is inside `gpu_lock.shared()`.
+    On "cuda", make it inside `gpu_lock.shared()`.
     """
 
     def __init__(self, sandbox: Sandbox, cells: QuestionCells, device: str, gpu_lock: GpuLock | None = None) -> None:
@@ -143,14 +143,14 @@ class Session:
         """Return the plain value that the student's cells bind to `name`, or FUNCTION.
 
         Raises:
-            StudentFailed: the cells do not bind the name, or to something that cannot pass.
+            StudentFailed: the cells do not bind the name, or bind it to a value that cannot be sent.
         """
         self.run()
         reply, arrays = self._ask(STUDENT, GetValue(name), IsFunction, Value)
         return decode(reply.value, arrays, strided=False) if isinstance(reply, Value) else FUNCTION
 
     def call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], guarded: bool) -> Any:
-        """Call a function of the student's; guarded calls are kept, to be made again without kernels."""
+        """Call one of the student's functions; guarded calls are kept, to be repeated without kernels."""
         self.run()
         result = self._call(name, args, kwargs, guarded)
         if guarded:
@@ -158,7 +158,7 @@ class Session:
         return result
 
     def call_without_kernels(self, calls: Sequence[GuardedCall]) -> Iterator[Any]:
-        """Make calls again in one fresh process in which kernel launches do nothing, and yield their results."""
+        """Repeat calls in a new process in which kernel launches do nothing, and yield their results."""
         self._start(STUDENT, RunCells(self.cells.all, self.device, without_kernels=True))
         try:
             for call in calls:
@@ -195,7 +195,7 @@ class Session:
 
     @contextmanager
     def alone_on_gpu(self) -> Iterator[int]:
-        """Hold the GPU alone; the time of waiting for it counts for no process.
+        """Hold the GPU exclusively; the time of waiting for it counts for no process.
 
         Yields how many processes wait for their own timing.
         """
@@ -249,7 +249,7 @@ class Session:
                 _raise(read_header(reply.header, Failure), own_words=role == STUDENT)
             return read_header(reply.header, *kinds), reply.tensors
         except Tampered as error:
-            raise Suspicious(f"The process answered as no honest one does: {error}.") from None
+            raise Suspicious(f"The process answered in a way that an honest one does not: {error}.") from None
 
     def _exchange(self, role: str, header: Header, arrays: Sequence[Tensor], limit_s: float) -> Received:
         """Send a header to a process and return its answer, within the time of the question and of this request."""
@@ -262,7 +262,7 @@ class Session:
         except ProcessEnded as error:
             if error.ending.kind == "timed out" and limit_s < left_s:
                 raise StudentFailed(
-                    "timed out", f"Stopped after {MAX_CALL_S:g} s of one call, which is all that it has on a GPU."
+                    "timed out", f"Stopped one call after {MAX_CALL_S:g} s, the longest that a call may run on a GPU."
                 ) from None
             raise _ended(error, self._sandbox) from None
 
@@ -270,20 +270,20 @@ class Session:
 def _ended(error: ProcessEnded, sandbox: Sandbox) -> StudentFailed:
     ending, limits = error.ending, sandbox.limits
     if ending.kind == "starved":
-        return StudentFailed("timed out", "Other work on this machine left it no time, and so in every try.", lost=True)
+        return StudentFailed("timed out", "Other work on this machine left no time for it, in every try.", lost=True)
     if ending.kind == "timed out":
-        return StudentFailed("timed out", f"Stopped after {limits.cpu_s} s of computing or {limits.wall_s:g} s in all.")
+        return StudentFailed("timed out", f"Stopped after {limits.cpu_s} s of CPU time or {limits.wall_s:g} s in all.")
     if ending.kind == "out of memory":
-        return StudentFailed("out of memory", f"Stopped when it took more than {limits.memory_bytes >> 20:,} MiB.")
+        return StudentFailed("out of memory", f"Stopped when it used more than {limits.memory_bytes >> 20:,} MiB.")
     if ending.kind == "lost" or ending.signal == signal.SIGKILL:  # nobody here sent it
-        return StudentFailed("crashed", "The process was killed, and so was every other try.", lost=True)
+        return StudentFailed("crashed", "The process was killed, in every try.", lost=True)
     if ending.signal:
         return StudentFailed("crashed", f"The process died: {_SIGNALS.get(ending.signal, f'signal {ending.signal}')}.")
     return StudentFailed("crashed", "The process ended before its tests were done.")
 
 
 def _raise(failure: Failure, own_words: bool) -> NoReturn:
-    """Raise the failure that a process tells of itself, as far as it may be believed; `own_words` for the student's."""
+    """Raise the failure that a process reports, as far as it may be believed; `own_words` for the student's process."""
     claims = _A_STUDENT_MAY_CLAIM if own_words else _THE_LAUNCHER_MAY_CLAIM
     verdict = failure.verdict if failure.verdict in claims else "error"
     lines = [line[:300] for line in failure.lines[:MAX_LINES]]

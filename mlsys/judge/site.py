@@ -24,7 +24,7 @@ INSTRUCTORS = (
     "mlsys.course",
     "mlsys.judge",
 )
-"""Modules and packages of which the copy has only what something else in it imports."""
+"""Modules and packages of which the copy has only the parts that other modules in it import."""
 
 ENTRIES = (
     *(entry.partition(":")[0] for entry in session.ENTRIES.values()),
@@ -63,11 +63,11 @@ def site(withheld: tuple[str, ...] = ()) -> Path:
 
 
 def without_bodies(source: str, module: str, names: Iterable[str]) -> str:
-    r"""Return a module's source in which every function that `names` name, or that is inside what they name, raises.
+    r"""Return a module's source in which every function that `names` name or contain raises an error.
 
     >>> print(without_bodies("def area(a, b):\n    return a * b", "shapes", ["shapes.area"]))
     def area(a, b):
-        raise RuntimeError('shapes.area is left out when this lab is graded: write what it does yourself.')
+        raise RuntimeError('shapes.area is removed when this lab is graded: write what it does yourself.')
     """
     return ast.unparse(_BodyRemover(module, tuple(names)).visit(ast.parse(source)))
 
@@ -88,7 +88,7 @@ class _BodyRemover(ast.NodeTransformer):
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
         name = f"{self._scope}.{node.name}"
         if any(_is_in(name, other) for other in self._names):
-            text = f"{name} is left out when this lab is graded: write what it does yourself."
+            text = f"{name} is removed when this lab is graded: write what it does yourself."
             node.body = ast.parse(f"raise RuntimeError({text!r})").body
         return node
 
@@ -104,7 +104,7 @@ def _touches(name: str, module: str) -> bool:
 
 @cache
 def _shown_files() -> tuple[Path, ...]:
-    """List the files of the copy: modules that are not for instructors alone, what they import, and data."""
+    """List the files of the copy: modules for students, the modules that these import, and data."""
     shown = reached_modules([*ENTRIES, *(name for name in modules() if not _is_for_instructors(name))])
     data = [path for path in PACKAGE.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")]
     return (

@@ -1,7 +1,7 @@
 """Select the statements of a submission that a question needs.
 
-Answer cells run whole. Of added cells only imports, definitions and assignments can run, and of these only the ones
-whose names the answers or the tests use, so that an exploratory cell that fails or never ends costs nothing. The lab's
+Answer cells run whole. Of added cells, only imports, definitions and assignments can run, and only those whose
+names the answers or the tests use, so that an exploratory cell that fails or never ends does no harm. The lab's
 own cells outside its questions are treated in the same way.
 """
 
@@ -39,7 +39,7 @@ _SCOPES = frozenset(
 
 @dataclass(frozen=True)
 class AddedCell:
-    """A cell of which single statements may run: its text, and what these bind and use.
+    """A cell of which single statements may run: its text, and the names that these bind and use.
 
     Attributes:
         source: the text as plain Python.
@@ -61,7 +61,7 @@ class AddedCell:
 
 @once_per_cell
 def read_added(source: str) -> AddedCell:
-    """Read the statements of a cell that may run; none when it is no valid Python, or nested too deeply."""
+    """Read the statements of a cell that may run; none if it is not valid Python, or nested too deeply."""
     text = plain_python(source)
     try:
         body = parse(text).body
@@ -105,7 +105,7 @@ def _text_of(statement: ast.stmt, lines: Sequence[str]) -> str:
 
 
 def needed_statements(cells: Sequence[AddedCell], names: Iterable[str]) -> list[list[int]]:
-    """Select from each cell the statements that bind `names`, or what such statements use in their turn."""
+    """Select from each cell the statements that bind `names`, or the names that these statements use, and so on."""
     binding: dict[str, list[tuple[int, int, frozenset[str]]]] = defaultdict(list)
     for number, cell in enumerate(cells):
         for (index, binds), uses in zip(cell.binds, cell.uses, strict=True):

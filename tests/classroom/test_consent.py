@@ -119,7 +119,7 @@ def test_one_file_of_another_lab_replaces_no_score_and_the_right_file_counts_aga
 
 def test_another_policy_blanks_no_score_without_a_yes(course: Course) -> None:
     root, tree, options = course
-    text = "id,name,time zone,due adding\nright,R,UTC,2020-01-01\nhalf-done,H,UTC,2020-01-01\n"
+    text = "id,name,time zone,due adding\nright,R,UTC,2020-01-01 12:00\nhalf-done,H,UTC,2020-01-01 12:00\n"
     on_time = replace(options, policy="on-time", roster=parse_roster(text))
     page = tree.feedback("adding", "half-done").read_text()
     points = points_of(tree, "half-done")

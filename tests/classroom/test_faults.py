@@ -153,7 +153,7 @@ def test_resume_takes_the_arguments_of_the_interrupted_run(course: Course, undis
     process.wait()
     done = subprocess.run([*GRADE, "--resume"], cwd=course.root, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
-    assert "was interrupted: going on with it" in done.stdout
+    assert "was interrupted: continuing it" in done.stdout
     assert f"--submissions {course.root / 'in'}" in done.stdout
     assert course.results() == undisturbed
     again = subprocess.run([*GRADE, "--resume"], cwd=course.root, capture_output=True, text=True, timeout=600)

@@ -77,9 +77,9 @@ def test_ctrl_c_keeps_what_is_graded_and_says_how_to_go_on(course: CourseTree) -
     os.killpg(run.pid, signal.SIGINT)
     _, errors = run.communicate()
     assert run.returncode == 130
-    assert errors == "mlsys: Interrupted: what was graded is kept. Go on with `mlsys grade adding --resume`\n"
+    assert errors == "mlsys: Interrupted: what was graded is kept. Continue with `mlsys grade adding --resume`\n"
     said, errors = start(course, "--resume").communicate()
-    assert "was interrupted: going on with it" in said, errors
+    assert "was interrupted: continuing it" in said, errors
     match = re.search(r"3 submissions \((\d) graded now", said)
     assert match is not None
     assert int(match[1]) < 3

@@ -12,7 +12,7 @@ def test_doctor_reports_versions_and_device(capsys):
     assert cli.main(["doctor"]) == 0
     printed = capsys.readouterr().out
     assert "numpy" in printed
-    assert ", whole package" in printed
+    assert ", full package" in printed
     assert "What runs here" in printed
     assert "sandbox for grading" in printed
 

@@ -52,13 +52,13 @@ def test_a_block_is_some_or_all_wrong_as_its_elements_are(shape):
 def test_the_last_column_of_tiles_is_named_in_words():
     picture = ErrorMap.of(wrong_at((37, 53), (slice(None), slice(48, None))), (16, 16), hidden=False)
     assert picture.in_words() == (
-        "In a result of 37 x 53 in tiles of 16 x 16, the errors lie in tile rows 0 to 2 and tile column 3."
+        "In a result of 37 x 53 in tiles of 16 x 16, the errors are in tile rows 0 to 2 and tile column 3."
     )
 
 
 def test_words_without_tiles_give_rows_and_columns():
     picture = ErrorMap.of(wrong_at((5, 5), (0, 1), (4, 3)), None, hidden=False)
-    assert picture.in_words() == "In a result of 5 x 5, the errors lie in rows 0 and 4 and columns 1 and 3."
+    assert picture.in_words() == "In a result of 5 x 5, the errors are in rows 0 and 4 and columns 1 and 3."
 
 
 def test_a_vector_is_one_row():

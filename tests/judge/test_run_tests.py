@@ -108,7 +108,7 @@ def test_each_guarded_call_is_replayed_and_not_only_the_first(verdict, shortcut)
 def test_a_function_that_fails_without_kernels_is_looked_at(verdict, check):
     found = verdict(COPY.replace("    return out", f"    {check}\n    return out"), GUARDED.format(20))
     assert (found.name, found.fraction, found.lost) == ("suspicious", 0, False)
-    assert "A person will look." in found.message
+    assert "A person will look at it." in found.message
     assert "LEAK" not in found.message
 
 

@@ -114,7 +114,7 @@ def test_a_reply_of_another_kind_or_shape_is_suspicious(session, said):
 @pytest.mark.parametrize(
     ("body", "verdict", "part"),
     [
-        ("raise type('E', (Exception,), {'__str__': lambda self: 1 / 0})", "error", "E, whose text cannot be had"),
+        ("raise type('E', (Exception,), {'__str__': lambda self: 1 / 0})", "error", "E, whose text cannot be read"),
         ("raise ValueError('x' * 1_000_000)", "error", "ValueError: xxx"),
         ("return 'x' * 1_000_000", "error", "the limit is"),
         ("return [0] * 100_000", "error", "the limit is"),
@@ -123,7 +123,7 @@ def test_a_reply_of_another_kind_or_shape_is_suspicious(session, said):
         ("return torch.ones(100_000_000)", "error", "the limit is"),
         ("x = []\n    for _ in range(100): x = [x]\n    return x", "error", "deep"),
         ("x = []\n    x.append(x)\n    return x", "error", "RecursionError"),
-        ("return object()", "error", "object cannot pass"),
+        ("return object()", "error", "object cannot be sent"),
         ("raise SystemExit(0)", "error", "SystemExit"),
         ("raise grading.NeedsReview('wait')", "error", "wait"),
         ("raise grading.NeedsGpu('wait')", "error", "wait"),

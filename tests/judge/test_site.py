@@ -37,7 +37,7 @@ def last_line(folder, code):
     ],
 )
 def test_what_is_withheld_raises_however_it_is_reached(code, left_out):
-    due = f"RuntimeError: {left_out} is left out when this lab is graded: write what it does yourself."
+    due = f"RuntimeError: {left_out} is removed when this lab is graded: write what it does yourself."
     assert last_line(site(WITHHELD), code) == due
 
 

@@ -181,7 +181,7 @@ def test_an_answer_that_the_package_computes_ends_in_an_error_that_says_so(case)
     answer, source = BY_THE_PACKAGE[case]
     found = known(name).verdict(question, lambda cell: source if cell.id == answer else cell.source)
     assert found.name == "error", found
-    assert "is left out when this lab is graded: write what it does yourself." in found.message
+    assert "is removed when this lab is graded: write what it does yourself." in found.message
 
 
 @pytest.mark.parametrize("name", LABS)

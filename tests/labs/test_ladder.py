@@ -19,6 +19,7 @@ from mlsys.units import ureg
 
 LAB = Path(__file__).parents[2] / "labs/tiling"
 FOLDER = LAB / "ladder"
+KERNELS = Path(__file__).parents[1] / "helpers/ladder_kernels.py"
 RUNGS = [path.stem for path in sorted(FOLDER.glob("[0-9][0-9]_*.py"))]
 OWN_KERNELS = RUNGS[:-1]  # the last calls that of fast.py
 SHARED_BYTES = int(Hardware.get("h100-sxm").field("shared_memory_per_block").value.m_as("byte"))
@@ -92,8 +93,7 @@ def test_the_benchmark_goes_on_after_a_rung_that_fails(monkeypatch):
     module = rows.__globals__
     ladder = harness()
     monkeypatch.setattr(ladder, "SIDE", 32)
-    monkeypatch.setattr(ladder, "SMALL", (16, 16, 16))
-    monkeypatch.setattr(ladder, "SMALL_ODD", (5, 3, 2))
+    monkeypatch.setattr(ladder, "small_shapes", lambda module: [(16, 8, 8)])
     monkeypatch.setitem(module, "FLOAT16_TILE_SIDES", (32,))
     monkeypatch.setitem(module, "FLOAT16_TILES", ((16, 16, 16, 1),))
     monkeypatch.setitem(module, "matrices", lambda shape, dtype: ladder.matrices(*shape))
@@ -131,25 +131,28 @@ def job(rung):
     return made | {"num_warps": 8 if large else 4, "num_stages": 3 if rung >= "06" else 1}
 
 
+@pytest.fixture(scope="module")
+def compiled():
+    """What every rung needs on an H100 or H200, and then what the pipelined one needs with each tile."""
+    tiles = [
+        job("06_pipelined") | {"constants": {"TILE_M": m, "TILE_N": n, "TILE_K": k}, "num_warps": warps}
+        for m, n, k, warps in bench()["FLOAT16_TILES"]
+    ]
+    found = compile_kernels(KERNELS, [*map(job, OWN_KERNELS), *tiles])
+    return dict(zip(OWN_KERNELS, found, strict=False)), found[len(OWN_KERNELS) :]
+
+
 @pytest.mark.parametrize("rung", OWN_KERNELS)
-def test_a_rung_compiles_for_hopper_and_uses_what_it_is_about(rung, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", str(FOLDER), prepend=os.pathsep)
-    (needs,) = compile_kernels(FOLDER / f"{rung}.py", [job(rung)])
+def test_a_rung_compiles_for_hopper_and_uses_what_it_is_about(rung, compiled):
+    needs = compiled[0][rung]
     assert needs["spilled_bytes"] == 0
     assert needs["shared_bytes"] <= SHARED_BYTES
     assert needs["tensor_cores"] == (rung >= TENSOR_CORES_FROM)
     assert needs["tensor_copies"] == (rung >= COPY_ENGINE_FROM)
 
 
-def test_tiles_grow_until_their_sums_no_longer_fit_the_registers(monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", str(FOLDER), prepend=os.pathsep)
-    tiles = bench()["FLOAT16_TILES"]
-    jobs = [
-        job("06_pipelined") | {"constants": {"TILE_M": m, "TILE_N": n, "TILE_K": k}, "num_warps": warps}
-        for m, n, k, warps in tiles
-    ]
-    needs = compile_kernels(FOLDER / "06_pipelined.py", jobs)
-    assert all(compiled["shared_bytes"] <= SHARED_BYTES for compiled in needs)
-    *fitting, too_large = [compiled["spilled_bytes"] for compiled in needs]
+def test_tiles_grow_until_their_sums_no_longer_fit_the_registers(compiled):
+    assert all(needs["shared_bytes"] <= SHARED_BYTES for needs in compiled[1])
+    *fitting, too_large = [needs["spilled_bytes"] for needs in compiled[1]]
     assert fitting == [0] * len(fitting)
     assert too_large > 0

@@ -1,9 +1,9 @@
 """Rung 1, naive: every element of C is computed by one thread, which reads a row of A and a column of B.
 
 Neighbouring threads compute neighbouring *rows* of C, as in the first kernel that many people write. At each
-step the 32 threads of a warp read 32 elements of A that are a whole row apart, so the memory system brings 32
-pieces of 32 bytes to deliver 64 bytes. B's element is the same for all of them. Nothing that is read is kept
-for another element of C.
+step the 32 threads of a warp read 32 elements of A that are a whole row apart, so memory answers with 32 pieces
+of 32 bytes where 64 bytes are needed. B's element is the same for all of them. Nothing that is read is kept for
+another element of C.
 """
 
 from harness import climb  # before triton: without a GPU it turns on Triton's interpreter

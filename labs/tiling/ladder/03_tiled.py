@@ -1,9 +1,10 @@
 """Rung 3, tiled: one program computes a tile of C, and uses each number that it reads once for each row or column.
 
-The profile of rung 2 shows a kernel that mostly loads: two loads for each multiply-add, nearly all of them
-answered by the caches. Here a program brings a 32 x 32 tile of A and one of B, and multiplies them before it
-goes on: each number meets 32 partners. The arithmetic is still that of the vector units, in float32:
-`input_precision="ieee"` keeps it off the tensor cores.
+The profile of rung 2 shows schedulers that issue in 87% of all cycles: 23 billion instructions, of which one in
+eleven is a multiply-add. The others load, compute addresses and loop. Here a program brings a 32 x 32 tile of A
+and one of B and multiplies them before it goes on, so each number that is loaded meets 32 partners. The
+arithmetic is still that of the vector units, in float32: `input_precision="ieee"` keeps it off the tensor
+cores.
 """
 
 from harness import climb  # before triton: without a GPU it turns on Triton's interpreter

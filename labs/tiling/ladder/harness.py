@@ -2,6 +2,8 @@
 
 Import it before triton: without a GPU it turns on Triton's interpreter. A rung is a file that has a function
 `matmul(a, b, out)` for float16 matrices; `python labs/tiling/ladder/RUNG.py` checks and times it.
+
+What the rungs say of profiles is from `profiles/`: an NVIDIA H200, sides of 4096.
 """
 
 import importlib.util
@@ -24,12 +26,6 @@ import torch  # noqa: E402  (after the choice of the device)
 FOLDER = Path(__file__).parent
 SIDE = 4096
 """Side of the matrices that the rungs are compared on, and the record's rows are made with."""
-
-SMALL = (64, 48, 80)
-"""M, N and K of the product that Triton's interpreter can compute in a few seconds."""
-
-SMALL_ODD = (33, 17, 21)
-"""The same, with sides that nothing divides."""
 
 RAGGED = (1000, 328, 456)
 """Sides that no tile divides; each row still starts at a multiple of 16 bytes."""
@@ -102,8 +98,14 @@ def check(matmul: Matmul, shape: tuple[int, int, int]) -> float:
 
 
 def small_shapes(module: ModuleType) -> list[tuple[int, int, int]]:
-    """Return the small shapes that a rung is checked with: one whose rows are ALIGNED multiplies no odd sides."""
-    ragged, odd = (SMALL, SMALL_ODD) if DEVICE == "cpu" else (RAGGED, ODD)
+    """Return the small shapes that a rung is checked with: one whose rows are ALIGNED multiplies no odd sides.
+
+    In the interpreter they are a little larger than a tile: four tiles of C, and a second step along K.
+    """
+    ragged, odd = RAGGED, ODD
+    if DEVICE == "cpu":
+        m, n, k = module.TILE.values() if hasattr(module, "TILE") else (module.ELEMENTS, module.ELEMENTS, 0)
+        ragged, odd = (m + 16, n + 16, k + 16), (m + 1, n + 3, k + 5)
     return [ragged] if getattr(module, "ALIGNED", False) else [ragged, odd]
 
 

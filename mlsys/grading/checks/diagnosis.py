@@ -1,7 +1,6 @@
-"""Diagnosis: name the usual cause of an error by where the wrong elements lie and how they are wrong.
+"""Diagnosis: name the usual cause of an error by where the wrong elements are and how they are wrong.
 
-A shape is where the wrong elements lie and how they are wrong, never what the right ones are, so that a hidden test can
-say it too.
+A diagnosis never uses the right values, so that a hidden test can give it too.
 """
 
 from typing import TYPE_CHECKING
@@ -25,7 +24,7 @@ def likely_cause(
     found: Difference,
     tile: tuple[int, int] | None,
 ) -> str:
-    """Return the first of the usual causes whose trace is there; "" if none is.
+    """Return the first of the usual causes that fits; "" if none does.
 
     Args:
         actual: the result, of the shape and dtype of `expected`.
@@ -38,44 +37,45 @@ def likely_cause(
     matrix = actual.dim() == 2
     if bool(missing.all()):
         return (
-            "every element is NaN: nothing was written (check the grid and the store), every program also loads from "
-            "outside its inputs (check the addresses and the masks, also along what is summed over), or a step took "
-            "infinity from infinity."
+            "every element is NaN. Either nothing was written (check the grid and the store), or every program also "
+            "loads from outside its inputs (check the addresses and the masks, also in the dimension that is summed "
+            "over), or a step subtracted infinity from infinity."
         )
     if bool(missing.any()) and bool((wrong == missing).all()):
         return (
-            "these elements are NaN: never written (has every tile a program, and every program a tile of its own?), "
-            f"or computed from loads outside the input ({_missing_masks(missing, tile)})."
+            "these elements are NaN: never written (does every tile have a program, and every program its own "
+            f"tile?), or computed from loads outside the input ({_missing_masks(missing, tile)})."
         )
     if matrix and actual.shape[0] == actual.shape[1] and is_close(actual, expected.T):
         return "this is the transpose of the right result: two strides or two indices are swapped in the store."
     if matrix and tile is not None and _only_in_edge_tiles(wrong, tile):
         return "only tiles at the edge are wrong: a mask of a load or of the store is missing or tests the wrong size."
     if matrix and tile is not None and min(actual.shape) > 0 and not bool(wrong[: tile[0], : tile[1]].any()):
-        return "the first tile is right and others are not: check how the tile's number gives its rows and columns."
+        return "the first tile is right and others are not: check how a tile's rows and columns follow from its number."
     if bool((~wrong | (actual == 0)).all()):
         return "the wrong elements are zero: nothing was added there; check the bounds of the loop and the masks."
     if bool((~wrong | actual.isinf()).all()):
         return (
-            f"the wrong elements are infinite: a step went past the largest {dtype_name(actual)}. Compute in float32, "
-            "and subtract the maximum before tl.exp."
+            f"the wrong elements are infinite: a step overflowed {dtype_name(actual)}. Compute in float32, and "
+            "subtract the maximum before tl.exp."
         )
     if matrix and actual.is_floating_point() and _is_line_by_row(actual, expected, wrong.any(dim=1)):
         return (
-            "each wrong row is right but for one factor and one offset: its maximum or its sum is off. Do places past "
-            "the end of the row count? Give the load an `other=` that changes nothing: 0 in a sum, minus infinity in "
-            "a maximum. If a row comes in several blocks: is the sum so far scaled anew when the maximum grows?"
+            "each wrong row is right except for one factor and one offset: its maximum or its sum is off. Are elements "
+            "past the end of the row included? Give the load an `other=` that changes nothing: 0 for a sum, minus "
+            "infinity for a maximum. If a row is processed in several blocks, is the sum rescaled when the maximum "
+            "grows?"
         )
     if found.relative_rms < _MAX_ROUNDING_RMS:
         return (
-            "the errors are small and everywhere, as from too few digits: keep running sums in float32 for every "
-            'input dtype, give tl.dot input_precision="ieee" (its default, tf32, keeps 10 bits), and subtract what '
+            "the errors are small and everywhere, as with too few digits: keep running sums in float32 for every "
+            'input dtype, pass input_precision="ieee" to tl.dot (the default, tf32, keeps 10 bits), and subtract what '
             "large numbers have in common, such as their mean, before you square or add them."
         )
     if matrix:
         return (
             "large errors: are rows and columns, or two strides of an input or of the output, swapped? In a loop, does "
-            "each pointer move by one tile in each step? Do places past the end add nothing to a sum, also after "
+            "each pointer move by one tile in each step? Do elements past the end add nothing to a sum, even after "
             "something was subtracted from them?"
         )
     return ""
@@ -83,12 +83,12 @@ def likely_cause(
 
 def _missing_masks(missing: "torch.Tensor", tile: tuple[int, int] | None) -> str:
     if tile is not None and missing.dim() == 2 and _only_in_edge_tiles(missing, tile):
-        return "only at the edge: a mask, of the rows, of the columns or along what is summed over"
-    return "a mask, also along what is summed over, or a wrong stride"
+        return "only at the edge: check the masks of the rows, of the columns and of the dimension that is summed over"
+    return "check every mask, also in the dimension that is summed over, and every stride"
 
 
 def _only_in_edge_tiles(wrong: "torch.Tensor", tile: tuple[int, int]) -> bool:
-    """Return whether all wrong elements lie in tiles that are cut off by the edge, and some other tile exists."""
+    """Return whether all wrong elements are in tiles that are cut off by the edge, and some other tile exists."""
     rows, cols = (size - size % step for size, step in zip(wrong.shape, tile, strict=True))
     return rows > 0 and cols > 0 and (rows, cols) != tuple(wrong.shape) and not bool(wrong[:rows, :cols].any())
 

@@ -59,6 +59,6 @@ def assert_schedule(tiles: object, m: int, n: int, k: int, memory_bytes: int, dt
         passes = f"A is read {-(-n // tile_n)} times and B {-(-m // tile_m)} times"
         share = parts["C"] / memory_bytes
         raise WrongAnswer(
-            f"{problem}: tiles {tiles} move {moved:,} bytes, {moved / least:.2f} times the best known; at most "
-            f"{MAX_TRAFFIC_RATIO} times is asked for. {passes}, and the tile of C takes {share:.0%} of the memory."
+            f"{problem}: tiles {tiles} move {moved:,} bytes, {moved / least:.2f} times the best known; the limit is "
+            f"{MAX_TRAFFIC_RATIO} times. {passes}, and the tile of C fills {share:.0%} of the memory."
         )

@@ -1,12 +1,12 @@
-"""Tolerances: how far a right result may lie from the reference, stated once for all labs.
+"""Tolerances: how far a right result may be from the reference, in one place for all labs.
 
 A result is compared with a float64 reference rounded to the result's dtype. An element may be off by
-`relative x max(|expected|, rms of expected)`: the root mean square stands in for elements near zero, whose error comes
-from the large terms that cancelled in them.
+`relative x max(|expected|, rms of expected)`: the root mean square is for elements near zero, whose error comes from
+large terms that cancelled.
 
 Reasons for the sizes. Rounding once costs half a unit in the last place: 2^-24 (fp32), 2^-11 (fp16), 2^-8 (bf16) of
-the value. fp32 sums of up to 4,096 products add about 10 such errors, so 1e-5 leaves room for any order of summing and
-still sees tf32, whose products are off by 5e-4. For half formats the bound is four roundings.
+the value. fp32 sums of up to 4,096 products add about 10 such errors, so 1e-5 allows any order of summing and still
+detects tf32, whose products are off by 5e-4. For half formats the bound is four roundings.
 """
 
 import math

@@ -1,6 +1,6 @@
 """Backends: where a student's functions and kernels run when a test calls, launches or times them.
 
-In a notebook they run in its own process. A judge puts a backend of its own in place, which runs them in a sandbox.
+In a notebook they run in the notebook's process. A judge uses another backend, which runs them in a sandbox.
 Which backend a test uses never depends on the object that it tests.
 """
 
@@ -23,7 +23,7 @@ class Backend(Protocol):
     """A place where a student's functions and kernels run."""
 
     def call(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """Call a function with guard bands round its tensors, and return its result.
+        """Call a function with guard bands around its tensors, and return its result.
 
         Raises:
             OutOfBounds: the call wrote into a guard or changed an argument.
@@ -41,17 +41,17 @@ class Backend(Protocol):
 
         Raises:
             NotAKernel: the kernel uses more than Triton's language.
-            OutOfBounds: something else than the output was written.
+            OutOfBounds: the kernel wrote something other than the output.
         """
 
     def race(self, kernel: Any, setup: RaceSetup) -> RaceResult:
-        """Time a kernel beside a reference, with every lap's result checked.
+        """Time a kernel against a reference, and check the result of every lap.
 
         Raises:
             NotAKernel: the kernel uses more than Triton's language.
             NeedsGpu: there is no GPU that suits the race, or another job uses it.
             WrongAnswer: a result is wrong.
-            OutOfBounds: something else than an output was written.
+            OutOfBounds: a kernel wrote something other than an output.
             Suspicious: the time is shorter than the work needs.
         """
 
@@ -93,13 +93,13 @@ _current: ContextVar[Backend] = ContextVar("backend", default=_LOCAL)
 
 
 def current_backend() -> Backend:
-    """Return the backend that tests use now: a notebook's, unless a judge has put another in place."""
+    """Return the backend that tests use now: a notebook's, unless a judge has set another."""
     return _current.get()
 
 
 @contextmanager
 def use_backend(backend: Backend) -> Iterator[None]:
-    """Have tests use `backend` meanwhile."""
+    """Let tests use `backend` within this context."""
     token = _current.set(backend)
     try:
         yield

@@ -38,7 +38,7 @@ class Assigned:
 
 @dataclass(frozen=True)
 class Other:
-    """Anything else, with why a kernel cannot use it."""
+    """Anything else, with the reason why a kernel cannot use it."""
 
     why: str = ""
 
@@ -47,7 +47,7 @@ Binding = Imported | Function | Alias | Assigned | Other | ast.ClassDef
 
 
 def bindings(cells: Iterable[str]) -> dict[str, Binding]:
-    """Return what the last statement that binds each name binds it to."""
+    """Return, for each name, what the last statement that binds it binds it to."""
     bound: dict[str, Binding] = {"triton": Imported("triton"), "tl": Imported("triton.language")}
     for cell in cells:
         try:

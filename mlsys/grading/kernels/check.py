@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 DATA_RACE = (
-    "A second launch with the same inputs gave other numbers, so it is a race: programs write the same element, or one "
-    "reads what another writes. Give each element one program, or add with tl.atomic_add."
+    "A second launch with the same inputs gave different numbers, so there is a race: several programs write the same "
+    "element, or one reads what another writes. Let one program write each element, or add with tl.atomic_add."
 )
 """Words for a data race of a kernel's programs."""
 
 
 def guarded(function: Callable[..., Result]) -> Callable[..., Result]:
-    """Return a function that is called with guard bands round its tensor arguments and the tensors it allocates.
+    """Return a function that is called with guard bands around its tensor arguments and the tensors it allocates.
 
     Args:
         function: takes tensors (any strides) and other values; it may allocate with torch.empty, zeros, ones, full,
@@ -55,7 +55,7 @@ def check_kernel(
 
     Args:
         kernel: a `@triton.jit` function; a judge launches its checked source where no other code of the student's runs.
-        constants: what `launch` hands on as the kernel's constants.
+        constants: the kernel's constants, which `launch` passes on.
         inputs: tensors, of any strides.
         expected: the right output, of the shape and dtype that the output gets.
         launch: `launch(kernel, constants, out, *inputs)`, defined in the lab's setup.
@@ -63,9 +63,9 @@ def check_kernel(
         tile: rows and columns of one program's tile, for the diagnosis.
 
     Raises:
-        NotAKernel: the kernel uses more than Triton's language; a judge says the same.
+        NotAKernel: the kernel uses more than Triton's language; the judge gives the same verdict.
         WrongAnswer: the output is wrong.
-        OutOfBounds: something else was written.
+        OutOfBounds: the kernel wrote outside its output.
     """
     backend = current_backend()
     out = backend.launch(kernel, constants, inputs, expected, launch)

@@ -1,7 +1,7 @@
-"""Compiler reports: the registers, spills and shared memory that a kernel needs on a GPU, which need not be here.
+"""Compiler reports: the registers, spills and shared memory that a kernel needs on a GPU, found without one.
 
 Triton compiles for any NVIDIA GPU on any Linux machine, but not in a process in which its interpreter is switched on.
-So the checked source of the kernel goes to a process of its own, which hands what Triton makes to NVIDIA's assembler
+So the checked source of the kernel goes to a separate process, which passes Triton's output to NVIDIA's assembler
 (`ptxas -v`) and sends its report back.
 """
 
@@ -39,7 +39,7 @@ class CompilerReport:
         capability: compute capability times ten, such as 90 for an H100.
         constants: the configuration.
         registers: 32-bit registers per thread.
-        spilled_bytes: bytes per thread that are stored to local memory because the registers did not suffice.
+        spilled_bytes: bytes per thread that are stored to local memory because there are not enough registers.
         shared_bytes: shared memory per program.
     """
 
@@ -69,15 +69,15 @@ def compiler_report(
 
     Args:
         kernel: a `@triton.jit` function.
-        configs: what `launch` hands on as constants.
-        out: the output that `launch` gets; only shape, strides and dtype count, so a tensor on device "meta" will do.
+        configs: dicts that `launch` passes on as constants.
+        out: the output for `launch`; only shape, strides and dtype matter, so a tensor on device "meta" is enough.
         inputs: the inputs, likewise.
-        launch: `launch(kernel, constants, out, *inputs)`, which says in what order the kernel takes its arguments.
+        launch: `launch(kernel, constants, out, *inputs)`, which sets the order of the kernel's arguments.
         capabilities: architectures, such as 75 for a T4, 80 for an A100, 90 for an H100 or H200.
 
     Raises:
-        NotAKernel: it uses more than Triton's language.
-        UserError: it does not compile; the message is the compiler's.
+        NotAKernel: the kernel uses more than Triton's language.
+        UserError: the kernel does not compile; the message is the compiler's.
     """
     text = kernel_source(_sources(kernel, {}), kernel.fn.__name__).text
     jobs = []

@@ -1,6 +1,6 @@
 """The constants that a kernel may use, computed from the text of the cells that assign them.
 
-Nothing of a cell runs: numbers are computed here, by a few operations and within limits.
+No cell runs: numbers are computed here, with a few operations and within limits.
 """
 
 import ast
@@ -12,7 +12,7 @@ from typing import Any
 from mlsys.grading.kernels.language import NUMBER_TYPES
 
 NO_VALUE = object()
-"""Marker in place of a value where an expression is no constant."""
+"""Marker instead of a value, for an expression that is not a constant."""
 
 _CONSTANTS_OF_MATH = {name: getattr(math, name) for name in ("pi", "e", "tau", "inf", "nan")}
 FUNCTIONS_OF_MATH = frozenset("ceil cos exp exp2 fabs floor log log10 log1p log2 pow sin sqrt".split())
@@ -31,7 +31,7 @@ class DType:
 
 
 def value_of_member(path: str) -> Any:
-    """Return what a member of a module stands for, such as "math.pi" or "triton.language.float32"; or `NO_VALUE`."""
+    """Return the value of a member of a module, such as "math.pi" or "triton.language.float32"; or `NO_VALUE`."""
     module, _, member = path.rpartition(".")
     if module in ("math", "numpy"):
         return _CONSTANTS_OF_MATH.get(member, NO_VALUE)
@@ -40,7 +40,7 @@ def value_of_member(path: str) -> Any:
 
 
 def not_finite(text: str) -> Any:
-    """Return the infinity or the NaN that float() makes of a text; `NO_VALUE` for any other text."""
+    """Return the infinity or NaN that float() makes from a string; `NO_VALUE` for any other string."""
     return float(text) if text.strip().lower().lstrip("+-") in ("inf", "infinity", "nan") else NO_VALUE
 
 

@@ -1,7 +1,7 @@
 """Guard bands: find writes outside a tensor before they do harm, and show elements that were never written.
 
-Triton checks no address. In a guarded call, every tensor that goes in, and every tensor that the function allocates,
-is a view in the middle of a larger buffer filled with NaNs of random payload:
+Triton does not check addresses. In a guarded call, every input tensor, and every tensor that the function allocates, is
+a view in the middle of a larger buffer filled with NaNs of random payload:
 
     | guard band | tensor (gaps between its strided elements are guarded too) | guard band |
 
@@ -30,7 +30,7 @@ _ALLOCATING = ("empty", "empty_like", "new_empty", "empty_strided", "new_empty_s
 
 
 def call_guarded(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """Call a function with guard bands round its tensor arguments and the tensors it allocates; return its result.
+    """Call a function with guard bands around its tensor arguments and the tensors it allocates; return its result.
 
     Args:
         function: takes tensors (any strides) and other values; it may allocate with torch.empty, zeros, ones, full,
@@ -70,7 +70,7 @@ def launch_guarded(
     dtype: "torch.dtype",
     launch: Callable[..., object],
 ) -> "torch.Tensor":
-    """Launch once into a fresh, poisoned output, with guard bands round all tensors."""
+    """Launch once into a fresh, poisoned output, with guard bands around all tensors."""
     import torch
 
     def once(*tensors: torch.Tensor) -> torch.Tensor:
@@ -108,7 +108,7 @@ class _Guarded:
         return guarded
 
     def check(self) -> None:
-        """Raise `OutOfBounds` if anything but an output's own elements has changed."""
+        """Raise `OutOfBounds` if anything except an output's own elements has changed."""
         import torch
 
         now, before = _bits(self.buffer), _bits(self.before)
@@ -132,13 +132,13 @@ class _Guarded:
         count = int(changed.sum())
         extent = end - self.start
         side = [
-            f"{-first} before the start" if first < 0 else "",
-            f"{last - extent + 1} past the end" if last >= extent else "",
+            f"up to {-first} before the start" if first < 0 else "",
+            f"up to {last - extent + 1} past the end" if last >= extent else "",
         ]
         reach = " and ".join(part for part in side if part) or "in the gaps between its strided elements"
         raise OutOfBounds(
             f"{self.what}: {count} {'elements' if count > 1 else 'element'} outside it changed, "
-            f"as far as {reach}. Mask the store in every dimension, and check the strides in its address."
+            f"{reach}. Mask the store in every dimension, and check the strides in its address."
         )
 
 
@@ -157,7 +157,7 @@ def _poison(count: int, like: "torch.Tensor") -> "torch.Tensor":
 
 
 def _bits(tensor: "torch.Tensor") -> "torch.Tensor":
-    """Return the tensor's bits as integers, for NaNs do not compare equal."""
+    """Return the tensor's bits as integers, because NaNs do not compare equal."""
     import torch
 
     return tensor.view({1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[tensor.element_size()])

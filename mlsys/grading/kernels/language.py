@@ -1,8 +1,8 @@
 """The language in which a kernel may be written, and the check that a function uses nothing else.
 
 The check reads a syntax tree, and that tree is what runs: see `mlsys.grading.kernels.source` and
-`mlsys.judge.inside.checked_kernel`. It must hold whatever the tree's author intended, so it lists what is allowed and
-refuses everything else, takes the scopes of names from Python's own symbol tables, and trusts no earlier step.
+`mlsys.judge.inside.checked_kernel`. It must be safe against hostile authors. So it lists what is allowed and refuses
+everything else, takes the scopes of names from Python's own symbol tables, and does not rely on earlier steps.
 """
 
 import ast
@@ -48,13 +48,13 @@ MEMBERS = (LANGUAGE - {"PropagateNan", "pointer_type"}) | frozenset(
 """Attributes and methods of a block, a dtype, a descriptor or an enumeration."""
 
 _OF_SHELLS = frozenset(("_", "copyright", "credits", "display", "exit", "get_ipython", "help", "license", "quit"))
-"""Names that interactive shells add to Python's own; a judge and a notebook must refuse the same kernels."""
+"""Names that interactive shells add to Python's builtins; a judge and a notebook must refuse the same kernels."""
 
 PYTHON_NAMES = frozenset(dir(builtins)) - _OF_SHELLS
-"""Names of Python's own that no variable of a kernel may have."""
+"""Names of Python's builtins, which no variable of a kernel may have."""
 
 BUILTINS = frozenset(("abs", "bool", "float", "int", "len", "max", "min", "print", "range"))
-"""Python's own functions that a kernel may call."""
+"""Python's built-in functions that a kernel may call."""
 
 MAX_NODES = 20_000
 """Largest syntax tree of one function, in nodes; a long kernel of the course has about 1,500."""
@@ -72,18 +72,18 @@ _NODES = (
 )  # fmt: skip
 
 _INSTEAD = {
-    "NamedExpr": "assign on a line of its own; Triton's compiler knows no `:=`",
-    "Break": "put the condition into a `while`; Triton's compiler knows no `break`",
-    "Continue": "put the rest into an `if`; Triton's compiler knows no `continue`",
+    "NamedExpr": "assign on a line of its own; Triton's compiler does not support `:=`",
+    "Break": "put the condition into a `while`; Triton's compiler does not support `break`",
+    "Continue": "put the rest into an `if`; Triton's compiler does not support `continue`",
     "Lambda": "write a function with @triton.jit",
-    "In": "compare with == and join with `or`; Triton's compiler knows no `in`",
-    "NotIn": "compare with != and join with `and`; Triton's compiler knows no `not in`",
-    "Delete": "leave it out; a kernel's variables end with it",
+    "In": "compare with == and join with `or`; Triton's compiler does not support `in`",
+    "NotIn": "compare with != and join with `and`; Triton's compiler does not support `not in`",
+    "Delete": "leave it out; variables end with the kernel",
     "ListComp": "write the loop out",
     "FunctionDef": "define it outside, with @triton.jit",
     "Import": "import in a cell of its own",
     "ImportFrom": "import in a cell of its own",
-    "Global": "hand the value in as an argument, or as a constant: NAME = tl.constexpr(2)",
+    "Global": "pass the value as an argument, or as a constant: NAME = tl.constexpr(2)",
 }
 
 
@@ -92,11 +92,11 @@ def check_function(function: ast.FunctionDef, others: Collection[str], first_lin
 
     Args:
         function: its definition, as it will run.
-        others: names of the functions that it may call; each is checked by itself.
-        first_line: the line that counts as the function's first in messages.
+        others: names of the functions that it may call; each is checked separately.
+        first_line: the line that messages count as the function's first.
 
     Raises:
-        NotAKernel: it uses something else; the message says in which line of the function, and what to write instead.
+        NotAKernel: the function uses something else; the message says in which line, and what to write instead.
     """
     _Check(function, frozenset(others), first_line).run()
 
@@ -124,7 +124,7 @@ class _Check:
             # Python and Triton's compiler disagree about a name before its first assignment: there Python's own
             # functions would be found.
             if variable in PYTHON_NAMES:
-                self.refuse(self.function, f"assigns to {variable}, a name of Python's own", "choose another name")
+                self.refuse(self.function, f"assigns to {variable}, a built-in name of Python", "choose another name")
         chained = {id(node.value): node for node in nodes if isinstance(node, ast.Attribute)}
         for node in nodes:
             match node:
@@ -136,7 +136,7 @@ class _Check:
                     self._name(node, local, chained.get(id(node)))
                 case ast.keyword(arg=name) if name is None or name.startswith("_"):
                     self.refuse(
-                        node, f"calls with {'**' if name is None else name}", "name the arguments of Triton's own"
+                        node, f"calls with {'**' if name is None else name}", "pass Triton's own arguments by name"
                     )
                 case ast.AnnAssign():
                     self._annotated(node)
@@ -146,39 +146,38 @@ class _Check:
         if len(function.decorator_list) != 1 or not _is_jit(function.decorator_list[0]):
             self.refuse(function, "has other decorators", "use @triton.jit and nothing else")
         if arguments.vararg or arguments.kwarg:
-            self.refuse(function, "takes *args or **kwargs", "name every argument")
+            self.refuse(function, "has *args or **kwargs", "name every argument")
         for default in (*arguments.defaults, *(d for d in arguments.kw_defaults if d)):
             if not _is_plain(default):
-                self.refuse(default, "has a default that is no constant", "use a number")
+                self.refuse(default, "has a default that is not a constant", "use a number")
         for argument in arguments_of(arguments):
             if argument.annotation is not None and not _is_hint(argument.annotation):
                 self.refuse(argument, f"annotates {argument.arg}", "annotate with tl.constexpr or not at all")
             if argument.arg.startswith("__") or argument.arg in ("tl", "triton"):
-                self.refuse(argument, f"takes an argument called {argument.arg}", "choose another name")
+                self.refuse(argument, f"has an argument called {argument.arg}", "choose another name")
         if function.returns is not None:
-            self.refuse(function.returns, "annotates its result", "leave that out, for a kernel returns nothing")
+            self.refuse(function.returns, "annotates its result", "leave it out, because a kernel returns nothing")
         if getattr(function, "type_params", None):  # from Python 3.12 on
-            self.refuse(function, "takes type parameters", "leave them out")
+            self.refuse(function, "has type parameters", "leave them out")
 
     def _local_names(self) -> frozenset[str]:
-        """Return the names that are the function's own, as Python's compiler sees it."""
+        """Return the function's local names, as Python's compiler sees them."""
         try:
             table = symtable.symtable(ast.unparse(self.function), "kernel", "exec")
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             raise NotAKernel(
-                f"{self.function.name} does not read the same when Python writes it out; use plain names and shorter "
-                "numbers"
+                f"{self.function.name} changes when Python writes it out again; use plain names and shorter numbers"
             ) from None
         scopes = [scope for scope in table.get_children() if scope.get_type() == "function"]
         if len(scopes) != 1 or len(table.get_children()) != 1 or scopes[0].get_children():
-            self.refuse(self.function, "holds a scope of its own inside", "write it without nested functions")
+            self.refuse(self.function, "contains a nested scope", "write it without nested functions")
         return frozenset(symbol.get_name() for symbol in scopes[0].get_symbols() if symbol.is_local())
 
     def _constant(self, node: ast.Constant) -> None:
         if not isinstance(node.value, (bool, int, float, str, type(None))):
             self.refuse(node, f"uses the constant {str(node.value)[:40]}", "use numbers")
         if isinstance(node.value, str) and not node.value.isprintable():
-            self.refuse(node, "holds a text with a line break or a control character", "leave that out")
+            self.refuse(node, "contains a string with a line break or a control character", "leave that out")
 
     def _attribute(self, node: ast.Attribute, local: frozenset[str]) -> None:
         base = node.value
@@ -212,7 +211,7 @@ class _Check:
 
     def refuse(self, node: ast.AST, what: str, instead: str) -> NoReturn:
         line = getattr(node, "lineno", self.first_line) - self.first_line + 1
-        raise NotAKernel(f"{self.function.name}, line {line} of it, {what}; {instead}")
+        raise NotAKernel(f"line {line} of {self.function.name} {what}; {instead}")
 
 
 def arguments_of(arguments: ast.arguments) -> list[ast.arg]:
@@ -261,7 +260,7 @@ def _is_hint(node: ast.expr) -> bool:
 
 
 def _written(node: ast.Attribute) -> str:
-    """Return the last parts of a chain of attributes as text; to write all of a long one takes long."""
+    """Return the last parts of a chain of attributes as text; a long chain would take long to write in full."""
     parts = [node.attr]
     base = node.value
     while isinstance(base, ast.Attribute) and len(parts) < MAX_CHAIN:

@@ -1,4 +1,4 @@
-"""Check the kernels of a notebook as a judge does: they use Triton's language alone."""
+"""Check the kernels of a notebook as a judge does: they use only Triton's language."""
 
 import inspect
 import linecache
@@ -10,13 +10,13 @@ from mlsys.grading.kernels.source import kernel_source
 
 
 def check_source(kernel: Any) -> None:
-    """Make sure that a kernel in a notebook uses Triton's language alone, as a judge does.
+    """Make sure that a kernel in a notebook uses only Triton's language, as a judge does.
 
-    The judge reads the cells of the notebook that is handed in, this function the cells that were run; where there is
-    no notebook, the file that defines the kernel.
+    The judge reads the cells of the submitted notebook. This function reads the cells that were run, or, without a
+    notebook, the file that defines the kernel.
 
     Raises:
-        NotAKernel: it is not; the message is the judge's.
+        NotAKernel: it uses more; the message is the same as the judge's.
     """
     function = _python_function(kernel)
     if function is not None:

@@ -1,13 +1,13 @@
-"""Time a kernel beside a reference, such that no call can have its result from anywhere but its own work.
+"""Time a kernel against a reference, so that every call's result can only come from its own work.
 
-A kernel sees all the memory of its process on the device, and may write there. So nothing that decides lies there:
+A kernel can read and write all the memory of its process on the device. So nothing that decides the race is kept there:
 
-- Candidate and reference each have a `Track`, in a process of its own when a class is graded.
-- Before every lap, all inputs are new: drawn from a seed that did not exist before. Each call of a lap has inputs and
-  an output of its own, and a lap is run once.
-- What is right is computed on the reference's side, from the seed, for a part of the output of a call; both are chosen
-  after the lap.
-- Inputs, gaps between tensors, and the rest of the candidate's memory must be after the lap what they were before it.
+- Candidate and reference each have a `Track`, in separate processes when a class is graded.
+- Before every lap, all inputs are new: drawn from a new seed. Each call of a lap has its own inputs and output,
+  and a lap is run once.
+- The reference's side computes the right result from the seed, for a part of the output of one call; the call and the
+  part are chosen after the lap.
+- Inputs, gaps between tensors, and the rest of the candidate's memory must be unchanged after the lap.
 - No time may be shorter than the bytes and the arithmetic need at the rates that the device reaches (`least_s`).
 """
 
@@ -33,10 +33,10 @@ ROUNDS = 5
 """Rounds of candidate, reference, reference, candidate."""
 
 LAP_S = 0.02
-"""Seconds that one lap should last, where memory and `MAX_CALLS` allow: long beside the 0.5 us of CUDA's events."""
+"""Seconds that one lap should last, if memory and `MAX_CALLS` allow: long compared with the 0.5 us of CUDA events."""
 
 MAX_CALLS = 64
-"""Most calls of one lap, each with inputs and an output of its own."""
+"""Most calls of one lap, each with its own inputs and output."""
 
 LAP_BYTES = 2**30
 """Largest size of the tensors of one lap, in bytes, if it leaves room for two calls."""
@@ -45,9 +45,10 @@ MAX_COMPARED_ELEMENTS = 2**21
 """Most elements of an output that are compared after a lap; after the first lap, all are compared."""
 
 MAX_CREDIBLE_SPEEDUP = 1.4
-"""Largest credible speedup over the library's product and over a copy; a kernel beyond it is suspicious.
+"""Largest credible speedup over the library's product and over a copy; a faster kernel is suspicious.
 
-A margin, for neither reaches what the device can do: on an H200 a copy moves 4.27 TB/s of the 4.8 of its data sheet.
+There is a margin because neither reaches what the device can do: on an H200 a copy moves 4.27 TB/s of the 4.8 in its
+data sheet.
 """
 
 
@@ -60,19 +61,19 @@ class Rates:
     cache_bytes: int
 
     def least_s(self, calls: int, bytes_moved: int, flops: float) -> float:
-        """Return the least credible seconds per call of a lap: what fits the cache may never have left it."""
+        """Return the shortest credible seconds per call of a lap; data that fit in the cache may never have left it."""
         moved = max(0, calls * bytes_moved - 2 * self.cache_bytes) / calls
         return max(moved / (MAX_CREDIBLE_SPEEDUP * self.bytes_per_s), flops / (MAX_CREDIBLE_SPEEDUP * self.flops_per_s))
 
 
 @dataclass(frozen=True)
 class RaceSetup:
-    """What a race of a kernel and a reference needs, for one shape.
+    """Setup of a race between a kernel and a reference, for one shape.
 
     Attributes:
         shape: the shape that is run.
         dtype: name of the format.
-        constants: the kernel's.
+        constants: the kernel's constants.
         inputs: makes the input tensors; it is called once.
         launch: `launch(kernel, constants, out, *inputs)` runs a kernel once and writes into `out`.
         expected: the result by the vendor's library, `expected(*inputs)`.
@@ -112,20 +113,20 @@ class Side(Protocol):
         """Compile, run once, and return about how many seconds a call takes."""
 
     def load(self, calls: int) -> None:
-        """Make room for laps of so many calls."""
+        """Allocate memory for laps of so many calls."""
 
     def lap(self, seed: int) -> float:
-        """Draw all inputs anew from a seed, run one lap, and return its seconds per call."""
+        """Draw new inputs from a seed, run one lap, and return its seconds per call."""
 
     def output(self, call: int, start: int, stop: int) -> "torch.Tensor":
         """Return what a call of the last lap has written, from one element to another, as one row."""
 
     def rest(self) -> None:
-        """Give back the memory of the laps."""
+        """Free the memory of the laps."""
 
 
 class Judging(Side, Protocol):
-    """The reference's side, which also knows what is right."""
+    """The reference's side, which also computes the right result."""
 
     def agrees(self, seed: int, call: int, start: int, found: "torch.Tensor") -> bool:
         """Return whether `found` is the result, from element `start` on, for the inputs that `seed` gives to that call.
@@ -135,11 +136,11 @@ class Judging(Side, Protocol):
         """
 
     def rates(self) -> Rates:
-        """Measure what the device reaches."""
+        """Measure the rates that the device reaches."""
 
 
 def check_gpu(capability: tuple[int, int], dtype: str) -> None:
-    """Make sure that a question can be timed here, and let the library do the arithmetic that kernels do.
+    """Make sure that a question can be timed here, and that the library uses the same arithmetic as kernels.
 
     Raises:
         NeedsGpu: there is no GPU of that capability or with that dtype.
@@ -155,22 +156,24 @@ def check_gpu(capability: tuple[int, int], dtype: str) -> None:
             f"{capability[0]}.{capability[1]} or more, so it waits for such a device."
         )
     if dtype == "bf16" and not gpu_device().has_bf16:
-        raise NeedsGpu(f"{torch.cuda.get_device_name()} has no bf16 arithmetic; this question waits for a GPU with it.")
+        raise NeedsGpu(
+            f"{torch.cuda.get_device_name()} has no bf16 arithmetic; this question waits for a GPU that has it."
+        )
     torch.backends.cuda.matmul.allow_tf32 = False
 
 
 def check_unused(waiting: int = 0) -> None:
-    """Make sure that nobody else uses the GPU but `waiting` processes of the same grading, which wait for the lock.
+    """Make sure that only `waiting` processes of the same grading, which wait for the lock, use the GPU.
 
     Raises:
         NeedsGpu: naming the other job.
     """
     if others := other_jobs(waiting):
-        raise NeedsGpu(f"this GPU is in use by {others}, and a timing would measure both; the points wait.")
+        raise NeedsGpu(f"this GPU is in use by {others}, so a timing would measure that work too; the points wait.")
 
 
 def run_race(candidate: Side, reference: Judging, *, elements: int, bytes_moved: int, flops: float = 0.0) -> Pair:
-    """Time a candidate beside a reference, in rounds of ABBA, with every lap's result checked.
+    """Time a candidate against a reference, in rounds of ABBA, and check the result of every lap.
 
     Args:
         candidate: what is timed.
@@ -181,7 +184,7 @@ def run_race(candidate: Side, reference: Judging, *, elements: int, bytes_moved:
 
     Raises:
         WrongAnswer: a result is wrong.
-        OutOfBounds: something else than an output was written.
+        OutOfBounds: a kernel wrote something other than an output.
         Suspicious: the time is shorter than the work needs.
     """
     call_s = max(candidate.prepare(), reference.prepare())
@@ -197,7 +200,7 @@ def run_race(candidate: Side, reference: Judging, *, elements: int, bytes_moved:
         if not reference.agrees(seed, call, start, candidate.output(call, start, min(start + part, elements))):
             reference.agrees(seed, call, 0, candidate.output(call, 0, elements))  # says what is wrong, and where
             raise WrongAnswer(
-                "A result that was wrong in a part of it was right as a whole when it was looked at again."
+                "A part of the result was wrong, but the whole result was right when it was checked again."
             )
         return seconds
 
@@ -221,8 +224,8 @@ def run_race(candidate: Side, reference: Judging, *, elements: int, bytes_moved:
     least_s = reference.rates().least_s(calls, bytes_moved, flops)
     if pair.candidate_s < least_s:
         raise Suspicious(
-            f"{pair.candidate_s * 1e6:.1f} us is less than this work can take here, {least_s * 1e6:.1f} us by the "
-            "bytes that it has to move and its arithmetic; a person will look at it."
+            f"{pair.candidate_s * 1e6:.1f} us is faster than possible here: the bytes and the arithmetic of this work "
+            f"take at least {least_s * 1e6:.1f} us. A person will look at it."
         )
     return pair
 

@@ -1,11 +1,11 @@
-"""A student's kernel as text: the function, the functions that it calls, and nothing of the rest.
+"""A student's kernel as text: the function, the functions that it calls, and nothing else.
 
-The launcher never runs a student's Python. It gets the definition of a kernel and of the functions that it calls,
-written anew: constants stand where their names stood, names that were imported are Triton's own again, type hints,
-docstrings and texts that nobody reads are gone. What is left is held against `mlsys.grading.kernels.language`.
+The launcher never runs a student's Python code. It gets the definitions of a kernel and of the functions that it calls,
+rewritten: constants are replaced by their values, imported names are Triton's own again, and type hints, docstrings and
+unused strings are removed. What is left is checked against `mlsys.grading.kernels.language`.
 
-Notebooks ask the same (`mlsys.grading.kernels.notebook.check_source`), so that nobody hears of a refusal for the first
-time when the lab is graded.
+Notebooks make the same check (`mlsys.grading.kernels.notebook.check_source`), so that students see every refusal before
+the lab is graded.
 """
 
 import ast
@@ -43,7 +43,7 @@ MAX_READ = 40_000
 """Most syntax nodes that are written for one kernel, with all that it calls: 2 s of the judge's time."""
 
 _DROPPED_OPTIONS = ("debug", "do_not_specialize", "do_not_specialize_on_alignment", "noinline")
-"""Options of `triton.jit` that change how a kernel is compiled and not what it computes."""
+"""Options of `triton.jit` that change how a kernel is compiled, but not what it computes."""
 _TUNERS = ("autotune", "heuristics")
 
 
@@ -63,7 +63,7 @@ def kernel_source(cells: Iterable[str], name: str) -> KernelSource:
         name: what the question calls the kernel; `name = other_kernel` is followed.
 
     Raises:
-        NotAKernel: `name` is no `@triton.jit` function, or it or one that it calls uses more than Triton's language.
+        NotAKernel: `name` is not a `@triton.jit` function, or it or one that it calls uses more than Triton's language.
     """
     found = _read(tuple(cells), name)
     if isinstance(found, str):
@@ -73,13 +73,13 @@ def kernel_source(cells: Iterable[str], name: str) -> KernelSource:
 
 @lru_cache(maxsize=100)  # tests launch the same kernel many times
 def _read(cells: tuple[str, ...], name: str) -> KernelSource | str:
-    """Return the source, or why there is none: to find that out again would take as long."""
+    """Return the source, or the reason why there is none, which would take as long to find again."""
     try:
         return _Reading(bindings(cells)).source(name)
     except NotAKernel as error:
         return str(error)
     except PARSE_ERRORS as error:
-        return f"{name} is nested too deeply to be read ({type(error).__name__}); write it plainly"
+        return f"{name} is nested too deeply to be read ({type(error).__name__}); write it in a simpler way"
 
 
 @dataclass
@@ -120,7 +120,7 @@ class _Reading:
         while isinstance(found := self.bound.get(name), Alias):
             name = found.name
             if name in seen:
-                raise NotAKernel(f"{name} is defined by itself; define it with @triton.jit")
+                raise NotAKernel(f"{name} is defined in terms of itself; define it with @triton.jit")
             seen.add(name)
         self.followed |= dict.fromkeys(seen, name)
         return name, found
@@ -148,14 +148,14 @@ class _Reading:
         return self.add(f"{owner}_{name}", definitions[-1]) if definitions else None
 
     def why_no_function(self, name: str) -> str:
-        """Say what a name is, if it is no function that a kernel can call."""
+        """Say what a name is, if it is not a function that a kernel can call."""
         _, found = self.resolved(name)
         if isinstance(found, Other) and found.why:
             return found.why
         return "is not a function defined with @triton.jit in your cells"
 
     def add(self, name: str, node: ast.FunctionDef, jitted: bool = False) -> str:
-        """Write a function anew, check it, and add its text."""
+        """Rewrite a function, check it, and add its text."""
         if name in self.texts:
             return name
         self.texts[name] = ""  # a function that calls itself ends here
@@ -178,10 +178,10 @@ class _Reading:
         for tuner in _TUNERS:
             if f"triton.{tuner}" in names:
                 raise NotAKernel(
-                    f"{name} has @triton.{tuner}, and a kernel is launched with the constants that your function "
-                    "returns, nothing else. Look at what it chose (with autotune: "
+                    f"{name} has @triton.{tuner}, but a kernel is launched only with the constants that your "
+                    "function returns. Look at what the decorator chose (with autotune: "
                     f"{name}.best_config after a call), return those numbers from the function that the question asks "
-                    "for, such as config, and leave the decorator out"
+                    "for, such as config, and remove the decorator"
                 )
         if names == ["triton.constexpr_function"] and not isinstance(found[0], ast.Call):
             return "constexpr_function"
@@ -192,7 +192,7 @@ class _Reading:
                 if not unknown:
                     return "jit"
         said = " and ".join(f"@{_short(decorator)}" for decorator in node.decorator_list[:3]) or "no decorator"
-        raise NotAKernel(f"{name} has {said}; a kernel and the functions it calls have @triton.jit and nothing else")
+        raise NotAKernel(f"{name} has {said}; a kernel and what it calls must have @triton.jit and nothing else")
 
     def path(self, node: ast.expr) -> str:
         """Return the full name of a module or a member that an expression stands for, or nothing."""
@@ -302,7 +302,7 @@ class _Rewriter(ast.NodeTransformer):
         return ast.copy_location(expression(value), node)
 
     def _hint(self, node: ast.expr | None) -> ast.expr | None:
-        """Keep what tells Triton a type, drop what only tells the reader."""
+        """Keep hints that tell Triton a type, and drop all others."""
         if node is None:
             return None
         text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
@@ -323,7 +323,7 @@ class _Rewriter(ast.NodeTransformer):
         return kept
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
-        """Write a node's parts anew; its blocks without what nobody reads."""
+        """Rewrite a node's parts, and its blocks without unused statements."""
         for name, value in ast.iter_fields(node):
             if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
                 block = self._body(value)
@@ -335,7 +335,7 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     def _leave(self, node: ast.AST) -> ast.AST:
-        """Leave what has a scope of its own as it is: it is refused afterwards."""
+        """Leave a node with its own scope as it is; it is refused afterwards."""
         return node
 
     visit_Lambda = visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = _leave  # noqa: N815
@@ -352,7 +352,7 @@ class _Rewriter(ast.NodeTransformer):
         return ast.copy_location(ast.Assign([target], value), node)
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
-        """Write texts in one line: a line of a text must not read like a line of the program."""
+        """Write strings in one line: a line of a string must not look like a line of the program."""
         if isinstance(node.value, str) and not node.value.isprintable():
             return ast.copy_location(ast.Constant(" ".join(node.value.split())), node)
         return node
@@ -395,7 +395,7 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        """Put its value in place of a call with constants alone, such as math.sqrt(2.0)."""
+        """Replace a call that has only constants, such as math.sqrt(2.0), by its value."""
         func = node.func
         root = func
         while isinstance(root, ast.Attribute):
@@ -403,7 +403,11 @@ class _Rewriter(ast.NodeTransformer):
         if isinstance(root, ast.Name) and root.id not in self.own and self.reading.path(func).startswith("math."):
             value = self.reading.value(node) if not self._uses_own(node) else NO_VALUE
             if value is NO_VALUE:
-                self.refuse(node, f"calls {_short(func)} on what is no constant", "use Triton's own, such as tl.sqrt")
+                self.refuse(
+                    node,
+                    f"calls {_short(func)} on something that is not a constant",
+                    "use Triton's own, such as tl.sqrt",
+                )
             return ast.copy_location(expression(value), node)
         return self.generic_visit(node)
 
@@ -443,17 +447,17 @@ class _Rewriter(ast.NodeTransformer):
         return self.refuse(node, f"uses {path}", "write it with Triton's own operations")
 
     def refuse(self, node: ast.AST, what: str, instead: str) -> NoReturn:
-        """Say what cannot stay.
+        """Say what is not allowed.
 
         Raises:
             NotAKernel: with the line.
         """
         line = getattr(node, "lineno", self.node.lineno) - self.node.lineno + 1
-        raise NotAKernel(f"{self.node.name}, line {line} of it, {what}; {instead}")
+        raise NotAKernel(f"line {line} of {self.node.name} {what}; {instead}")
 
 
 def _fresh(name: str, taken: set[str]) -> str:
-    """Return a name that is not taken, made of another.
+    """Return an unused name, made from another one.
 
     >>> _fresh("sum", {"sum", "sum_"})
     'sum__'
@@ -486,16 +490,16 @@ def _short(node: ast.AST) -> str:
 
 
 def _text_of(function: ast.FunctionDef) -> str:
-    """Return a function's text, once it is sure that what was checked is what is read again from it."""
+    """Return a function's text, after making sure that reading it gives the tree that was checked."""
     text = ast.unparse(function)
     try:
         compile(text, function.name, "exec")
     except SyntaxError as error:
-        raise NotAKernel(f"{function.name} is no valid Python: {error.msg}") from None
+        raise NotAKernel(f"{function.name} is not valid Python: {error.msg}") from None
     again = ast.parse(text).body
     definitions = [line for line in text.split("\n") if line.lstrip().startswith(("def ", "async ", "class "))]
     if len(again) != 1 or ast.dump(again[0]) != ast.dump(function) or len(definitions) != 1:
         raise NotAKernel(
-            f"{function.name} does not read the same when Python writes it out; use plain names and shorter numbers"
+            f"{function.name} changes when Python writes it out again; use plain names and shorter numbers"
         )
     return text

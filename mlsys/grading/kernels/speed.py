@@ -1,7 +1,7 @@
 """Speed of a student's kernel, as a ratio to a reference that is timed in the same race on the same device.
 
-Points by `t_reference / t_student`, at the favourable end of its interval: all of them from `FULL_AT` on, none up to
-`NONE_AT`, and in proportion between the two.
+Points follow from `t_reference / t_student`, at the favourable end of its interval: all of them from `FULL_AT` on, none
+up to `NONE_AT`, and a share in between.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +28,7 @@ Operation = Callable[[Shape, str], "Op"]
 
 
 def points_fraction(ratio: float) -> float:
-    """Return the part of the points for a ratio `t_reference / t_student`.
+    """Return the share of the points for a ratio `t_reference / t_student`.
 
     >>> points_fraction(0.9), points_fraction(0.45), points_fraction(0.05)
     (1.0, 0.5, 0.0)
@@ -38,7 +38,7 @@ def points_fraction(ratio: float) -> float:
 
 @dataclass(frozen=True)
 class Speed:
-    """Speed of a kernel beside its reference, shape by shape."""
+    """Speed of a kernel compared with its reference, shape by shape."""
 
     device: str
     reference: str
@@ -46,17 +46,17 @@ class Speed:
 
     @property
     def fraction(self) -> float:
-        """The part of the points: the mean over the shapes."""
+        """Share of the points: the mean over the shapes."""
         return sum(points_fraction(pair.high) for pair in self.pairs.values()) / len(self.pairs)
 
     @property
     def ratio(self) -> float:
-        """The least ratio `t_reference / t_student` of all shapes."""
+        """Smallest ratio `t_reference / t_student` of all shapes."""
         return min(pair.ratio for pair in self.pairs.values())
 
     @property
     def verdict(self) -> Verdict:
-        """Passed with all points, slow with a part of them."""
+        """Verdict: passed with all points, slow with a share of them."""
         return Verdict("passed" if self.fraction == 1 else "slow", self.fraction, str(self))
 
     def __str__(self) -> str:
@@ -91,14 +91,14 @@ def speed(
         shapes: the shapes to run.
         inputs: `inputs(draws, shape, dtype)` makes the kernel's input tensors.
         launch: `launch(kernel, constants, out, *inputs)` runs it once and writes into `out`.
-        expected: the same result by the vendor's library, `expected(*inputs)`; also what is timed without `reference`.
+        expected: `expected(*inputs)`, the same result by the vendor's library; timed if there is no `reference`.
         dtype: name of the format, an argument of `config` and `inputs`.
         reference: another kernel and its config to time against.
-        capability: least CUDA compute capability that the question asks for.
-        op: `op(shape, dtype)` is the operation; its FLOPs bound the time that is credible.
+        capability: least CUDA compute capability that the question needs.
+        op: `op(shape, dtype)` is the operation; its FLOPs set the shortest credible time.
 
     Raises:
-        NotAKernel: the kernel uses more than Triton's language; a judge says the same.
+        NotAKernel: the kernel uses more than Triton's language; the judge gives the same verdict.
         Suspicious: the time is shorter than the work needs.
         NeedsGpu: if there is no GPU of that capability or with that dtype, or another job uses it.
         WrongAnswer: if a config is not a dict of positive ints, or the kernel's result is wrong.
@@ -129,7 +129,7 @@ def _with_constants(
 
 
 def beside(reference: object) -> str:
-    """Name what a kernel was timed beside.
+    """Name what a kernel was timed against.
 
     >>> beside(None)
     'the library'

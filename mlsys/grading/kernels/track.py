@@ -1,4 +1,4 @@
-"""One side of a race: a kernel with inputs and outputs of its own for every call of a lap; and the reference's side."""
+"""One side of a race: a kernel with separate inputs and outputs for every call of a lap; and the reference's side."""
 
 import hashlib
 import math
@@ -25,7 +25,7 @@ _BLOCK = 32  # elements that stay together when inputs are drawn anew
 
 
 class Track:
-    """A kernel with inputs and outputs of its own for every call of a lap, in one buffer with random gaps.
+    """A kernel with separate inputs and outputs for every call of a lap, in one buffer with random gaps.
 
     Args:
         work: `work(out, *inputs)` runs once and writes into `out`.
@@ -104,7 +104,7 @@ class Track:
         self._give_back()
 
     def inputs(self, seed: int, call: int) -> "tuple[torch.Tensor, ...]":
-        """Return the inputs that a seed gives to one call, in memory of their own."""
+        """Return the inputs that a seed gives to one call, in separate memory."""
         import torch
 
         generator = _generator(seed, call, self._device)
@@ -208,7 +208,7 @@ class Track:
         return float(start.elapsed_time(end)) * 1e-3 / calls
 
     def _check(self, seed: int) -> None:
-        """Make sure that everything but the outputs is what it was before the lap."""
+        """Make sure that everything except the outputs is as it was before the lap."""
         import torch
 
         again = torch.empty_like(self._buffer)
@@ -239,7 +239,7 @@ class Track:
             torch.cuda.synchronize()
 
     def _give_back(self) -> None:
-        """Leave no freed memory with old content to this process."""
+        """Make sure that this process has no freed memory with old content."""
         if self._device == "cuda":
             import torch
 
@@ -247,7 +247,7 @@ class Track:
 
 
 class Reference(Track):
-    """The reference's track, and what is right.
+    """The reference's track, which also computes the right result.
 
     Args:
         work: as of a `Track`; None for the library's own way to the result.

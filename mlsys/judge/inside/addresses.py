@@ -1,7 +1,7 @@
-"""Address checks for Triton's interpreter: a kernel reaches the tensors of its launch and nothing else.
+"""Address checks for Triton's interpreter: a kernel can access the tensors of its launch and nothing else.
 
-The interpreter reads and writes whatever address a kernel computes, in the process that runs it. A GPU has that
-process's device memory only; on a CPU it is the whole process, its Python included.
+The interpreter reads and writes any address that a kernel computes, in the process that runs it. On a GPU that is only
+the process's device memory; on a CPU it is the whole process, including Python itself.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +26,7 @@ _ACCESSES: dict[str, tuple[int, int | None, int]] = {
 
 
 class Confined:
-    """A kernel whose launches reach the memory of their own tensors, guard bands included, and nothing else."""
+    """A kernel whose launches can access the memory of their own tensors, guard bands included, and nothing else."""
 
     def __init__(self, kernel: Any) -> None:
         self._kernel = kernel
@@ -59,7 +59,7 @@ def _storage_of(tensor: "torch.Tensor") -> "torch.Tensor":
 
 @contextmanager
 def only_inside(buffers: "Sequence[torch.Tensor]") -> Iterator[None]:
-    """Let kernels that the interpreter runs reach these buffers alone; kernels on a GPU are not affected.
+    """Let kernels that the interpreter runs access only these buffers; kernels on a GPU are not affected.
 
     Raises (from the kernel):
         OutOfBounds: it reads or writes an address outside all of them.

@@ -1,8 +1,9 @@
-"""Make a kernel from its checked source, such that what was checked is what runs.
+"""Make a kernel from its checked source, so that what was checked is what runs.
 
 Triton reads the source of a function again: its compiler parses the text that `inspect` finds, and its interpreter
-looks for the line that begins with "def" and parses what follows. Each is a second reading by other rules. So here
-the interpreter gets the tree that was checked, and the tree that the compiler has read is compared with it.
+looks for the line that begins with "def" and parses what follows. Each reads the text a second time, by different
+rules. So here the interpreter gets the tree that was checked, and the tree that the compiler has read is compared with
+it.
 """
 
 import ast
@@ -25,7 +26,7 @@ def define(source: KernelSource, label: str) -> Any:
         label: what tracebacks call the source's file.
 
     Raises:
-        RuntimeError: Triton has read something else than was checked.
+        RuntimeError: Triton has read something other than what was checked.
     """
     return _define(source.text, label)[source.name]
 
@@ -42,7 +43,7 @@ def _define(text: str, label: str) -> dict[str, Any]:
     tree = ast.parse(text, label)
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     if not text.startswith(HEADER) or len(functions) + len(ast.parse(HEADER).body) != len(tree.body):
-        raise RuntimeError(f"{label} holds more than functions")
+        raise RuntimeError(f"{label} contains more than functions")
     # Triton asks `inspect` for a function's lines, which finds them here.
     linecache.cache[label] = (len(text), None, text.splitlines(keepends=True), label)
     exec(compile(ast.Module(list(functions), []), label, "exec"), names)

@@ -1,4 +1,4 @@
-"""Sandboxed process that launches and times checked kernels by the lab's own code, and runs nothing else.
+"""Sandboxed process that launches and times checked kernels with the lab's own code, and runs nothing else.
 
 Entry point of a process in a sandbox. It gets the lab's setup, kernels as text that `mlsys.grading.kernels.source` has
 checked, and inputs. It allocates, poisons and guards every buffer itself. In a race the student's kernel has one such

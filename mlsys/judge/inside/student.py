@@ -1,6 +1,6 @@
 """Sandboxed process that runs a student's cells, then calls what they define.
 
-Entry point of a process in a sandbox. Nothing that this process says is trusted, for a student's code shares it.
+Entry point of a process in a sandbox. Nothing that this process says is trusted, because a student's code runs in it.
 """
 
 import sys
@@ -92,14 +92,14 @@ class StudentCode:
         try:
             verdict, lines = describe_failure(error, self.own)
         except BaseException:  # an exception of the student's own may fail when it is asked for its text
-            return Failure("error", f"{type(error).__name__}, whose text cannot be had", [])
+            return Failure("error", f"{type(error).__name__}, whose text cannot be read", [])
         lines = [line[:300] for line in (lines + self.notes)[:MAX_LINES]]
         return Failure(verdict.name, verdict.message[:MAX_MESSAGE], lines)
 
     def run(self, cells: list[Cell], device: str) -> None:
         """Run the cells in order.
 
-        What a student checks in a cell holds with kernels only, so the cells themselves always have them.
+        A student's own checks in a cell pass only with kernels, so the cells themselves always have them.
         """
         sys.modules["__main__"] = self.module
         asked = ModuleType("IPython.core.getipython")  # where `from IPython import get_ipython` has it from
@@ -115,7 +115,7 @@ class StudentCode:
 
 
 def disarm_kernels() -> None:
-    """Make every kernel launch do nothing, to see what a result is without it."""
+    """Make every kernel launch do nothing, to see the result without it."""
     import triton
     from triton.runtime.interpreter import GridExecutor
 

@@ -1,8 +1,8 @@
 """Messages between the judge and the processes of a question: requests, and the replies to them.
 
 A message travels as the header of `mlsys.judge.sandbox.protocol.transport`, which limits its length and depth; its
-tensors travel beside it. A field that is called encoded holds what `values.encode` makes of a value. A header that has
-not just the fields of its message, in the right types, is tampered with.
+tensors travel with it. A field that is called encoded holds the output of `values.encode`. A header that does not have
+exactly the fields of its message, in the right types, is tampered with.
 """
 
 from contextlib import suppress
@@ -50,7 +50,7 @@ class RunCells(Message, frozen=True, tag="run"):
 
 
 class GetValue(Message, frozen=True, tag="get"):
-    """Ask the student's process for what its cells bind to a name."""
+    """Ask the student's process for the value that its cells bind to a name."""
 
     name: str
 
@@ -130,11 +130,11 @@ class PrepareCandidate(Message, frozen=True, tag="prepare candidate"):
 
 
 class LoadLaps(Message, frozen=True, tag="load"):
-    """Ask for room for laps of so many calls.
+    """Ask for memory for laps of so many calls.
 
     Attributes:
         calls: of a lap.
-        waiting: other processes of the grading that may hold memory of the GPU; None if nobody's is to be looked for.
+        waiting: other processes of the grading that may hold memory of the GPU; None if there is nothing to look for.
     """
 
     calls: int
@@ -165,7 +165,7 @@ class CompareOutput(Message, frozen=True, tag="compare"):
 
 
 class EndLaps(Message, frozen=True, tag="rest"):
-    """Ask a side to give back the memory of its laps."""
+    """Ask a side to free the memory of its laps."""
 
 
 class MeasureRates(Message, frozen=True, tag="rates"):
@@ -264,7 +264,7 @@ def read_header(header: Header, *kinds: type[_M]) -> _M:
     """Read a message that must be one of these kinds.
 
     Raises:
-        Tampered: it is none of them, or has not just the fields of its kind, in the right types.
+        Tampered: it is none of them, or does not have exactly the fields of its kind, in the right types.
     """
     name = header.get("type")
     kind = next((kind for kind in kinds if kind.__struct_config__.tag == name), None)

@@ -11,7 +11,7 @@ from mlsys.judge.shared.messages import Cell
 
 MAX_LINES = 12
 _CANNOT_ALLOCATE = "can't allocate memory"
-"""Words of torch's CPU allocator for a MemoryError."""
+"""Text by which torch's CPU allocator reports that memory is full."""
 
 
 def run_added(cell: Cell, names: dict[str, Any]) -> list[str]:
@@ -29,7 +29,7 @@ def run_added(cell: Cell, names: dict[str, Any]) -> list[str]:
 
 
 def describe_failure(error: BaseException, own: set[str]) -> tuple[Verdict, list[str]]:
-    """Return the verdict of an exception, and the lines on its way that stand in the cells labelled `own`."""
+    """Return the verdict of an exception, and the lines of its traceback that are in the cells labelled `own`."""
     if isinstance(error, RuntimeError) and _CANNOT_ALLOCATE in str(error):
         error = MemoryError(str(error)).with_traceback(error.__traceback__)
     frames: list[traceback.FrameSummary] = []

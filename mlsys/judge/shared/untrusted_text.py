@@ -1,9 +1,9 @@
 """Untrusted text: make what a sandboxed process says safe to show.
 
-A message can hold whatever the student's code knows: terminal codes, a web page, or in a hidden test its inputs. So
-every message is made printable and short, and of what is said once hidden tests have begun only the kind of exception
-and a few of the student's own lines are kept, as they stand in the notebook. A kernel shapes the messages of the
-process that launches it as well.
+A message can contain anything that the student's code knows: terminal codes, a web page, or the inputs of a hidden
+test. So every message is made printable and short. Once hidden tests have begun, only the kind of exception and a few
+of the student's own lines are kept, as they are in the notebook. A kernel can also shape the messages of the process
+that launches it.
 """
 
 import builtins
@@ -28,7 +28,7 @@ _KNOWN |= {"CompilationError", "InterpreterError", "OutOfResources", "SystemExit
 _KNOWN |= {"InvalidValue", "UnknownName"}
 _BY_VERDICT = {
     "out of bounds": "A write outside the result, or into an input",
-    "needs gpu": "No GPU that this question can be timed on was free",
+    "needs gpu": "No suitable GPU was free to time this question",
 }
 _BLANKS = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
 

@@ -1,7 +1,6 @@
 """Values that the judge and a sandboxed process exchange: tensors with their strides, and plain values.
 
-A value becomes something that JSON can say, and a list of arrays beside it. Nothing is pickled, and whatever is not
-listed here does not cross.
+A value becomes JSON and a list of arrays. Nothing is pickled, and no other kinds of values can be sent.
 """
 
 import math
@@ -29,7 +28,7 @@ def encode(value: object, arrays: list[Tensor]) -> Any:
     """Return `value` as JSON; its tensors are appended to `arrays`.
 
     A value of a class that is derived from a plain one, such as a named tuple, a `Counter` or an `IntEnum`, is sent as
-    the plain one, and a number of NumPy's as Python's.
+    the plain one, and a NumPy number as a Python number.
 
     Raises:
         NotSendable: for anything but tensors, numbers, strings, None, tuples, lists and dicts of these; for a dict
@@ -42,7 +41,7 @@ def encode(value: object, arrays: list[Tensor]) -> Any:
 
         budget[0] -= 1
         if budget[0] < 0:
-            raise NotSendable(f"a value of so many items cannot pass; the limit is {MAX_ITEMS:,}: use a tensor")
+            raise NotSendable(f"a value with so many items cannot be sent; the limit is {MAX_ITEMS:,}: use a tensor")
         if isinstance(value, torch.Tensor):
             return _encode_tensor(value, arrays)
         value = _plain(value)
@@ -57,10 +56,11 @@ def encode(value: object, arrays: list[Tensor]) -> Any:
         if type(value) is dict:
             for key in value:
                 if type(_plain(key)) not in (*_PLAIN, float):
-                    raise NotSendable(f"a dict with a {type(key).__name__} as key cannot pass; use numbers and strings")
+                    name = type(key).__name__
+                    raise NotSendable(f"a dict with a {name} as key cannot be sent; use numbers and strings")
             return {"dict": [[write(key), write(item)] for key, item in value.items()]}
         raise NotSendable(
-            f"a {type(value).__name__} cannot pass; use tensors, numbers, strings, tuples, lists and dicts"
+            f"a {type(value).__name__} cannot be sent; use tensors, numbers, strings, tuples, lists and dicts"
         )
 
     return write(value)
@@ -69,7 +69,7 @@ def encode(value: object, arrays: list[Tensor]) -> Any:
 def _plain(value: object) -> object:
     """Return the plain value of one whose class is derived from a plain class; anything else as it is.
 
-    The plain class's own methods are called, whatever a derived class makes of them.
+    The plain class's own methods are called, even if a derived class overrides them.
     """
     kind = type(value)
     if kind in _PLAIN or kind is float:
@@ -95,13 +95,13 @@ def decode(value: object, arrays: list[Tensor], device: str = "cpu", *, strided:
     """Return the value that `encode` made.
 
     Args:
-        value: what came as JSON.
-        arrays: what came beside it.
-        device: where its tensors go.
-        strided: give tensors the strides they had. A judge does not, for wide strides take memory.
+        value: the received JSON.
+        arrays: the received arrays.
+        device: device of its tensors.
+        strided: give tensors the strides they had. A judge does not, because wide strides need memory.
 
     Raises:
-        Tampered: it is none.
+        Tampered: it is not such a value.
     """
     budget = [MAX_ITEMS]
     unread = set(range(len(arrays)))
@@ -138,9 +138,9 @@ def _encode_tensor(value: "torch.Tensor", arrays: list[Tensor]) -> Any:
     import torch
 
     if value.layout != torch.strided or value.is_complex() or value.is_quantized or value.is_meta:
-        raise NotSendable(f"a tensor of {value.dtype}, {value.layout}, on device {value.device} cannot pass")
+        raise NotSendable(f"a tensor of {value.dtype}, {value.layout}, on device {value.device} cannot be sent")
     if value.dim() > MAX_DIMENSIONS:
-        raise NotSendable(f"a tensor of {value.dim()} dimensions cannot pass; {MAX_DIMENSIONS} are the most")
+        raise NotSendable(f"a tensor of {value.dim()} dimensions cannot be sent; the limit is {MAX_DIMENSIONS}")
     plain = value.detach().as_subclass(torch.Tensor)
     dtype = dtype_name(plain)
     strides = list(plain.stride())
@@ -151,7 +151,7 @@ def _encode_tensor(value: "torch.Tensor", arrays: list[Tensor]) -> Any:
 
 
 def _decode_tensor(array: Tensor, dtype: str, strides: list[object], device: str) -> "torch.Tensor":
-    """Return a tensor in memory of its own, with the strides it had where these do not overlap."""
+    """Return a tensor in new memory, with the strides it had if these do not overlap."""
     import torch
 
     flat = torch.from_numpy(array)
@@ -167,7 +167,7 @@ def _decode_tensor(array: Tensor, dtype: str, strides: list[object], device: str
 
 
 def _gives_each_a_place(shape: tuple[int, ...], strides: list[int], elements: int) -> bool:
-    """Return whether no two elements share a place, and little room is wasted between them."""
+    """Return whether no two elements share an address, and little memory is wasted between them."""
     reach = 1
     for step, size in sorted((step, size) for step, size in zip(strides, shape, strict=True) if size > 1):
         if step < reach:

@@ -83,7 +83,7 @@ def test_a_right_first_tile_points_to_the_numbering_of_tiles(matrices):
     right = matrices[2]
     wrong = right.roll(16, dims=1)
     wrong[:16, :16] = right[:16, :16]
-    assert "tile's number" in message(wrong, right, tile=TILE)
+    assert "a tile's rows and columns" in message(wrong, right, tile=TILE)
 
 
 def softmax(x, beyond):
@@ -103,7 +103,7 @@ def test_numbers_past_the_largest_of_a_dtype_are_recognised(matrices):
     right = matrices[2].half()
     wrong = right.clone()
     wrong[:, 3] = float("inf")
-    assert "largest float16" in message(wrong, right)
+    assert "overflowed float16" in message(wrong, right)
 
 
 @pytest.mark.parametrize(

@@ -94,16 +94,16 @@ def test_what_is_not_the_kernel_language_is_refused_with_its_line(body, said):
         ("def kernel(x_ptr):\n    pass", "has no decorator"),
         ("@fast\n@triton.jit\ndef kernel(x_ptr):\n    pass", "has @fast and @triton.jit"),
         ("@triton.jit(fast=[0])\ndef kernel(x_ptr):\n    pass", "has @triton.jit"),
-        ("@triton.autotune([], [])\n@triton.jit\ndef kernel(x_ptr):\n    pass", "has @triton.autotune, and"),
+        ("@triton.autotune([], [])\n@triton.jit\ndef kernel(x_ptr):\n    pass", "has @triton.autotune, but"),
         ("class kernel:\n    pass", "not a function defined with @triton.jit"),
         ("kernel = torch.matmul", "not a function defined with @triton.jit"),
         ("from elsewhere import kernel", "not a function defined with @triton.jit"),
-        ("kernel = other\nother = kernel", "defined by itself"),
+        ("kernel = other\nother = kernel", "defined in terms of itself"),
         ("x = 1", "not a function defined with @triton.jit"),
-        (kernel_with("pass", "def kernel(*args):"), "takes"),
+        (kernel_with("pass", "def kernel(*args):"), "has \\*args"),
         (kernel_with("pass", "def kernel(x_ptr=print('now')):"), "has the default"),
-        (kernel_with("𝗅ambda = x_ptr + 1"), "does not read the same"),
-        (kernel_with("x = 0x1" + "0" * 5000), "does not read the same"),
+        (kernel_with("𝗅ambda = x_ptr + 1"), "changes when Python writes it out"),
+        (kernel_with("x = 0x1" + "0" * 5000), "changes when Python writes it out"),
     ],
 )
 def test_what_is_not_a_plain_jit_function_is_refused(cell, said):
@@ -163,5 +163,5 @@ def test_what_a_hint_says_runs_nowhere(head):
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="type parameters came with Python 3.12")
 def test_type_parameters_are_refused():
-    with pytest.raises(NotAKernel, match="takes type parameters"):
+    with pytest.raises(NotAKernel, match="has type parameters"):
         kernel_source([kernel_with("pass", "def kernel[T: print('now')](x_ptr):")], "kernel")

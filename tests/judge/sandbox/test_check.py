@@ -60,7 +60,7 @@ def test_a_course_in_a_folder_that_the_sandbox_shows_is_named(tmp_path, name):
         link.symlink_to(folder)
         private = {"itself": Path(folder), "a link to it": link, "a file in it": link / "gradebook.db"}[name]
         found = check_sandbox(private=[tmp_path, private])
-    assert f"{private} lies in /usr" in found
+    assert f"{private} is in /usr" in found
     assert f"move {private} out of /usr" in found
 
 
@@ -69,7 +69,7 @@ def test_a_course_in_the_virtual_environment_is_named_and_one_around_it_is_not(m
     inside = tmp_path / "repository" / ".venv" / "course"
     inside.mkdir(parents=True)
     assert exposed([tmp_path / "repository", tmp_path / "repository" / "labs"]) == ""
-    assert f"{inside} lies in {tmp_path}/repository/.venv" in exposed([tmp_path / "repository", inside])
+    assert f"{inside} is in {tmp_path}/repository/.venv" in exposed([tmp_path / "repository", inside])
     assert "move" in exposed([tmp_path / "repository" / ".venv"])
 
 
@@ -95,7 +95,7 @@ def test_a_course_that_is_mounted_in_a_shown_folder_too_is_named(tmp_path):
         done = subprocess.run(command, capture_output=True, text=True)
     if "Operation not permitted" in done.stderr:
         pytest.skip("nothing can be mounted here")
-    assert f"{tmp_path}/submitted lies in /usr" in done.stdout, done.stderr
+    assert f"{tmp_path}/submitted is in /usr" in done.stdout, done.stderr
 
 
 def test_the_probe_sees_files_by_name(tmp_path):

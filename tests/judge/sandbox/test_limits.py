@@ -212,7 +212,7 @@ def test_a_cgroup_limits_memory_out_of_sight_and_goes_with_its_sandbox(site):
     )
     with Sandbox(site, limits, preload=(), index=8) as sandbox:
         if sandbox._cgroup is None:
-            pytest.skip("this user may make no cgroup here")
+            pytest.skip("this user cannot make a cgroup here")
         folder = sandbox._cgroup.folder
         with sandbox.open(STUDENT) as question:
             run(question, "result = 1")
@@ -229,7 +229,7 @@ def test_a_cgroup_limits_memory_out_of_sight_and_goes_with_its_sandbox(site):
 def test_the_cgroup_of_a_killed_judge_is_removed_by_the_next(monkeypatch):
     left = MemoryCgroup.create(8, 100 * MIB)
     if left is None:
-        pytest.skip("this user may make no cgroup here")
+        pytest.skip("this user cannot make a cgroup here")
     gone = left.folder.with_name("mlsys-sandbox-999999999-0-0")
     left.folder.rmdir()
     gone.mkdir()

@@ -57,7 +57,7 @@ def sandbox_command(site: Path, *, index: int, gpu: bool, scratch_bytes: int, co
     outer: list[str] = []
     if os.geteuid() == 0:
         if site.stat().st_mode & 0o005 != 0o005:
-            raise SandboxError(f"{site} is closed to the sandbox's user; run: chmod -R go+rX {site}")
+            raise SandboxError(f"the sandbox's user cannot read {site}; run: chmod -R go+rX {site}")
         outer = [bubblewrap, *_file_flags(files), *_bind("--dev-bind", "/proc"), *_bind("--dev-bind", "/dev")]
         outer += ["--dir", "/tmp", *_become(FIRST_SANDBOX_UID + index)]
         files = {inside: inside for inside in files.values()}
@@ -126,7 +126,7 @@ def shown_folders() -> list[Path]:
 
 def explain(complaint: str) -> str:
     """Explain a complaint of bubblewrap, and what to do about it where that is known."""
-    text = complaint.strip() or "it ended without a word"
+    text = complaint.strip() or "it ended without a message"
     if _APPARMOR_SWITCH.exists() and _APPARMOR_SWITCH.read_text().strip() == "1":
         profile = f"abi <abi/4.0>,\nprofile bwrap {shutil.which('bwrap')} flags=(unconfined) {{\n  userns,\n}}\n"
         return (

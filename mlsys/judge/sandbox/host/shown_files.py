@@ -37,8 +37,8 @@ def exposed(private: Iterable[Path]) -> str:
         for folder in shown_folders():
             if any(device == of and place.is_relative_to(part) for of, part in _parts(mounts, folder)):
                 return (
-                    f"{path} lies in {folder}, and the sandbox shows that folder to students' code, which needs what "
-                    f"is installed there: move {path} out of {folder}"
+                    f"{path} is in {folder}, which the sandbox shows to students' code because it needs what is "
+                    f"installed there: move {path} out of {folder}"
                 )
     return ""
 
