@@ -4,24 +4,13 @@ from _figures.kernel import LAUNCHED_ON as RECORDED_ON
 
 from mlsys.measure.records import Record
 
-WORDS = {"with CUDA": "עם CUDA", "driver": "מנהל\u00a0התקן\u200e", "recorded": "הוקלט\u200e", "measured": "נמדד\u200e"}
-"""Words of a line that runs from left to right; the mark after each keeps the number behind it in its place."""
-
-
-def translated(label: str) -> str:
-    """Return the line that says on what something was measured, with its words in Hebrew."""
-    for english, word in WORDS.items():
-        label = label.replace(english, word)
-    return label
+LAUNCHED_ON = RECORDED_ON.replace("with", "עם").replace("driver", "מנהל התקן\u200e").replace("recorded", "הוקלט\u200e")
+"""Where and when the kernels' names were recorded; a mark after a word keeps the number behind it in its place."""
 
 
 def label(record: Record) -> str:
-    """Return a record's device, versions and date."""
-    return translated(record.label)
-
-
-LAUNCHED_ON = translated(RECORDED_ON)
-"""Where and when the kernels' names were recorded."""
+    """Return a record's device, versions and date; the one Hebrew word stands at the end, where it needs no mark."""
+    return record.label.replace("measured", "נמדד")
 
 
 LABELS = {

@@ -52,7 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--yes",
         action="store_true",
-        help="write what lowers, blanks or replaces scores or marks; else it is listed, and the status is 3",
+        help="write changes that lower, blank or replace scores or marks; without --yes they are only listed, and the "
+        "exit status is 3",
     )
     parser.add_argument(
         "--unsafe-no-sandbox",

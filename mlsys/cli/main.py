@@ -1,7 +1,7 @@
 """The command `mlsys`: one short subcommand per job.
 
 A mistake of the person at the keyboard ends in one message (the value, what is wrong, what to do) and exit status 2;
-what would lower, blank or replace a score without a yes ends in exit status 3;
+a run that would lower, blank or replace a score ends, without --yes, in exit status 3;
 Ctrl-C ends in one message and exit status 130, as in a shell.
 """
 

@@ -17,7 +17,7 @@ from mlsys.errors import UnknownName, UserError
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `mlsys undo`."""
     parser.add_argument("--to", metavar="NAME", help="name of an older backup (default: the newest)")
-    parser.add_argument("--yes", action="store_true", help="do it; without it, the scores that change are listed only")
+    parser.add_argument("--yes", action="store_true", help="restore it; without --yes, the changes are only listed")
     parser.add_argument("--course", type=Path, default=Path(COURSE), help="folder of the nbgrader tree (%(default)s)")
 
 
@@ -39,20 +39,20 @@ def run(args: argparse.Namespace) -> int:
     for other in sorted(path.name for path in tree.records(lab).parent.iterdir() if path.name != lab):
         then, today = marks_of(CourseTree(backup), other), marks_of(tree, other)
         for student in sorted(student for student, marks in today.items() if then.get(student) != marks):
-            console.print(f"  {student}: marks given in {other} since then go, for the gradebook goes back as a whole")
+            console.print(f"  {student}: marks given in {other} since then are lost: the whole gradebook is restored")
     if not args.yes:
-        console.print("Nothing was changed: run `mlsys undo --yes` to go back.")
+        console.print("Nothing was changed: run `mlsys undo --yes` to restore that state.")
         return 3
     with FileStore(tree).lock():
         saved = back_up(tree, lab)
         restore(tree, backup)
         shutil.rmtree(backup)
-    console.print(f"Done. What was there is in {saved}: another `mlsys undo --yes` brings that back.")
+    console.print(f"Done. The replaced state is in {saved}: run `mlsys undo --yes` again to bring it back.")
     return 0
 
 
 def scores(tree: CourseTree, lab: str) -> dict[str, str]:
-    """Return how everybody came out, in words."""
+    """Return everybody's score, in words."""
     return {
         student: f"{record.points:g} points{' (refused)' if record.refused else ''}" if record else "unreadable"
         for student, record in marked_records(tree, FileStore(tree), lab).items()

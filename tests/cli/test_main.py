@@ -23,7 +23,7 @@ def test_doctor_says_that_student_code_could_read_the_course_here(monkeypatch, c
         Path(folder, "labs").mkdir()
         monkeypatch.chdir(folder)
         assert cli.main(["doctor"]) == 0
-        assert f"{folder} lies in /usr" in capsys.readouterr().out
+        assert f"{folder} is in /usr" in capsys.readouterr().out
         monkeypatch.chdir("/")
 
 
