@@ -41,8 +41,8 @@ class ConceptMap(SphinxDirective):
         image = nodes.image(uri=f"/{picture.relative_to(root)}", alt=described(concepts, titles(root, list(concepts))))
         caption = nodes.caption(
             "",
-            "An arrow leads from a chapter to one that builds on it. A chapter needs all that lie on the way to it, "
-            "from the top. Chapters at the same height do not need each other: take them in any order.",
+            "An arrow leads from a chapter to one that builds on it. A chapter needs every chapter on the way "
+            "to it, from the top. Chapters at the same height do not need each other: take them in any order.",
         )
         return [
             nodes.figure("", image, caption, ids=["fig-concept-map"], classes=["course-drawn"]),

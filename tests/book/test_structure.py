@@ -13,6 +13,7 @@ sys.path.insert(0, str(ROOT / "book" / "_ext"))
 sys.path.insert(0, str(ROOT / "book"))
 course_prose = pytest.importorskip("course_prose", reason="sphinx is not installed: mlsys[book] brings it")
 
+import course_template  # noqa: E402
 from _interactive import FIGURES  # noqa: E402
 from course_concepts import chapters  # noqa: E402
 
@@ -58,12 +59,8 @@ def test_a_chapter_can_be_read_in_one_sitting(chapter: str) -> None:
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_a_chapter_has_all_its_parts(chapter: str) -> None:
     text = source(chapter)
-    opening = text[: text.index("\n## ")]
-    assert ":class: course-question" in opening
-    assert ":::{predict} " in opening or ":class: course-predict" in opening
+    assert list(course_template.missing_parts(text)) == []
     assert len(re.findall(r"^ +caption: \|", text, re.M)) >= 2
-    for heading in ("Measured", "Pitfalls", "Check yourself", "Exercises", "You can now do"):
-        assert f"\n## {heading}\n" in text, heading
     assert len(re.findall(r"^:::\{dropdown\} Solution$", text, re.M)) >= 3
     last = text[text.index("\n## You can now do\n") :]
     assert len(re.findall(r"\(#lab-[\w-]+\)|\(\.\./labs/lab-[\w-]+\.md\)", last)) >= 2
