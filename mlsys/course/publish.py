@@ -32,6 +32,7 @@ INSTRUCTORS = (
     "mlsys/cli/grade_output.py",
     "mlsys/cli/publish.py",
     "mlsys/cli/release.py",
+    "mlsys/cli/undo.py",
 )
 """What the student's wheel leaves out; no lab, no chapter and no command of a student needs it."""
 
