@@ -1,9 +1,9 @@
 """Rung 4, tensor cores: the same tiles, multiplied by the units that are made for it.
 
-The profile of rung 3 shows shared memory 97% busy: every multiply-add reads its operands there, through
-registers. A tensor core multiplies whole small matrices in 16 bits per instruction, so it reads an operand once
-for many products, and it adds in float32. In Triton that is one line: `tl.dot` of two float16 tiles. Shared
-memory then serves a sixth of the accesses.
+The profile of rung 3 shows the unit of L1 and shared memory 97% busy: every multiply-add gets its operands
+from shared memory, through registers. A tensor core multiplies whole small matrices in 16 bits per
+instruction, so it reads an operand once for many products, and it adds in float32. In Triton that is one
+line: `tl.dot` of two float16 tiles. Shared memory then serves a sixth of the accesses.
 """
 
 from harness import climb  # before triton: without a GPU it turns on Triton's interpreter

@@ -1,10 +1,11 @@
-"""Rung 7, grouped: tiles of C that are computed at the same time are near each other, so that the L2 serves them all.
+"""Rung 7, grouped: tiles of C that are computed at the same time are near each other, so that the L2 serves them
+all.
 
 The profile of rung 6 shows the L2 80% busy. The programs that run at the same time cover a few whole rows of
 tiles: they share their bands of A and need all of B. Here the numbers of the programs go down eight rows and
-then on to the next column, so the programs that run together cover a patch that is nearly square and needs less
-of A and B: a tile of tiles. At a side of 4096 it gains nothing: the profile shows the same bytes, for the L2
-keeps enough of A and B in either order. It is for larger matrices.
+then on to the next column, so the programs that run together cover a patch that is nearly square and needs
+less of A and B: a tile of tiles. At a side of 4096 it gains nothing: device memory delivers as many bytes as
+before, or a few more, for the L2 keeps enough of A and B in either order. It is for larger matrices.
 """
 
 from harness import climb  # before triton: without a GPU it turns on Triton's interpreter

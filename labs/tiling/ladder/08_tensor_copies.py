@@ -2,9 +2,9 @@
 
 The profile of rung 7 shows many instructions that multiply nothing: every thread computes addresses and masks
 for each piece that it copies. A tensor descriptor says once where a matrix is, how wide it is and how it is
-cut. The copy engine of Hopper GPUs then computes the addresses, fills what is outside with zeros, and arranges
-the tile so that the tensor cores read it without bank conflicts. The loop has two loads and a product left, and
-the kernel a quarter fewer instructions.
+cut. The copy engine of Hopper GPUs then computes the addresses, fills what is outside with zeros, and
+arranges the tile so that the tensor cores read it with few bank conflicts. The loop has two loads and a
+product left, and the kernel a quarter fewer instructions.
 """
 
 from harness import CannotMultiply, climb  # before triton: without a GPU it turns on Triton's interpreter
