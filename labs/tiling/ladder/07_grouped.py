@@ -1,5 +1,4 @@
-"""Rung 7, grouped: tiles of C that are computed at the same time are near each other, so that the L2 serves them
-all.
+"""Rung 7, grouped: tiles of C that are computed at the same time are near each other, so that the L2 serves all.
 
 The profile of rung 6 shows the L2 80% busy. The programs that run at the same time cover a few whole rows of
 tiles: they share their bands of A and need all of B. Here the numbers of the programs go down eight rows and
