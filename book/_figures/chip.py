@@ -28,11 +28,11 @@ OPERANDS_PER_MULTIPLY_ADD = 3
 
 @dataclass(frozen=True)
 class Path:
-    """The way between a memory and its neighbour that is nearer to the arithmetic.
+    """The way between a memory and its neighbor that is nearer to the arithmetic.
 
     Attributes:
         name: the farther memory: "register", "shared", "l2", "hbm" or "host".
-        rate: bytes per second that can pass towards the arithmetic, all SMs together.
+        rate: bytes per second that can pass toward the arithmetic, all SMs together.
     """
 
     name: str

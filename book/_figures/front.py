@@ -16,7 +16,7 @@ SIZE = (3.6, 2.7)
 """Inches: three stand beside each other, and one fills a phone."""
 
 MARKS = {"passed": "GreenL", "needs gpu": "BlueL", "needs review": "OrangeL"}
-"""Colours of the verdicts that are no failure; all others share one."""
+"""Colors of the verdicts that are no failure; all others share one."""
 
 
 def reader() -> Figure:

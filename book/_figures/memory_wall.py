@@ -73,14 +73,14 @@ def two_times(model: Model, chips: Sequence[Accelerator], precision: str = "fp16
     for place, acc in enumerate(chips):
         moving = (model.bytes / acc.memory_bw).m_as("ms")
         arithmetic = (model.flops / acc.peak(precision)).m_as("ms")
-        pair = (("arithmetic", arithmetic, "GreenLine"), ("moving", moving, "BlueLine"))
+        pair = (("arithmetic", arithmetic, "GreenLine"), ("data movement", moving, "BlueLine"))
         for (what, time_ms, color), shift in zip(pair, (-0.19, 0.19), strict=True):
             ax.barh(place + shift, time_ms, height=0.34, color=colors[color])
             text = f" {time_ms:.2f} {what}" if place == 0 else f" {time_ms:.2f}"
             ax.text(time_ms, place + shift, text, va="center", color=colors[color])
-    ax.set(yticks=range(len(chips)), yticklabels=[short(acc) for acc in chips], xlabel="least time, ms")
+    ax.set(yticks=range(len(chips)), yticklabels=[short(acc) for acc in chips], xlabel="minimum time, ms")
     ax.invert_yaxis()
-    ax.margins(x=0.28)
+    ax.margins(x=0.4)
     ax.grid(visible=False, axis="y")
 
 
@@ -119,7 +119,7 @@ def passes(kernels: Mapping[str, Mapping[str, str]]) -> None:
 
 
 def bigger(rows: Sequence[Row], bytes_per_element: int, bandwidth: Quantity) -> None:
-    """Draw the time of one operation against its size, beside the least time of its traffic."""
+    """Draw the time of one operation against its size, beside the minimum time of its traffic."""
     _, ax, colors, _ = viz.setup_plot(figsize=(WIDTH, 3.3))
     sizes = [row.shape[0] for row in rows]
     ax.loglog(sizes, [row.median_s * 1e6 for row in rows], "o-", color=colors["VioletLine"])
@@ -127,7 +127,7 @@ def bigger(rows: Sequence[Row], bytes_per_element: int, bandwidth: Quantity) -> 
     moving = [(n * bytes_per_element * ureg.byte / bandwidth).m_as("us") for n in ends]
     ax.loglog(ends, moving, "--", color=colors["BlueLine"])
     ax.text(1.5, rows[0].median_s * 1e6 * 1.35, "measured", color=colors["VioletLine"], weight="bold")
-    ax.text(2e6, 0.4, "moving,\nleast time", color=colors["BlueLine"], weight="bold")
+    ax.text(3e5, 0.16, "data movement,\nminimum time", color=colors["BlueLine"], weight="bold")
     ax.set_xticks([1, 1e2, 1e4, 1e6], ["1", "100", "10,000", "1 million"])
     ax.set_yticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
     ax.set(xlabel="numbers in the vector", ylabel="time, µs", xlim=(0.7, 1e8), ylim=(0.09, 150))

@@ -295,14 +295,14 @@ def between_bounds(roofline: Roofline, layers: Sequence[Row], start_us: float) -
     Args:
         roofline: the measured roofs.
         layers: one layer at growing batches.
-        start_us: microseconds that a kernel takes that does next to nothing.
+        start_us: the startup time: microseconds of a kernel that does next to nothing.
     """
     _, ax, colors, _ = viz.setup_plot(figsize=(WIDTH, 3.5))
     batches = [row.shape[0] for row in layers]
     lower, both = zip(*(bounds_us(roofline, op_of(row)) for row in layers), strict=True)
     upper = [time + start_us for time in both]
     ax.fill_between(batches, lower, upper, color=colors["BlueL"], linewidth=0)
-    ax.plot(batches, upper, color=colors["BlueLine"], linewidth=1, label="upper bound: sum of both times and a start")
+    ax.plot(batches, upper, color=colors["BlueLine"], linewidth=1, label="upper bound: both times and the startup time")
     ax.plot(batches, lower, color=colors["BlueLine"], label="lower bound: the longer of both times")
     ax.plot(batches, [1e6 * row.median_s for row in layers], "o-", color=colors["RedLine"], label="measured")
     ax.set(xscale="log", ylim=(0, 14), xlabel="batch", ylabel="time, µs")

@@ -34,7 +34,7 @@ DATAFLOWS: dict[str, dict[str, Any]] = {
     "os": {
         "label": "outputs stay",
         "operands": {"held": "C", "right": "A", "down": "B"},
-        "compute": "Rows of A enter at the left, columns of B at the top, each a cycle after its neighbour. Every "
+        "compute": "Rows of A enter at the left, columns of B at the top, each a cycle after its neighbor. Every "
         "element multiplies the two numbers that meet in it, adds to its own sum, and hands both on.",
         "drain": "The sums move down and leave at the bottom.",
     },
@@ -78,7 +78,7 @@ def content() -> Content:
         },
         picture=_picture,
         alt="Six small grids of two by two elements, one per cycle. In the first only the upper left element "
-        "multiplies, in the second and third its neighbours join, in the fourth only the lower right one is left. In "
+        "multiplies, in the second and third its neighbors join, in the fourth only the lower right one is left. In "
         "the last two the finished sums move down and leave.",
         tables=(_cycle_table(), _register_table()),
     )
