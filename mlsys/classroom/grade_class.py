@@ -131,25 +131,22 @@ def grade_class(root: Path, tree: CourseTree, name: str, options: Options, conso
         with store.lock():
             release(root, tree, [name])
             check_marks(tree, store, name, accept=options.accept_changes)
-            last = store.run(name)
-            backup = back_up(tree, name) if last is None or last.finished else None  # it has one from when it began
-            source = options.submissions
-            if options.sample_class:
-                source = tree.sample_class(name)
-                hand_in(path, source, tree)
-            reader = LabReader(tree, name)
-            collected = collect(
-                source, tree, name, options.roster, store=store, policy=options.policy, check=reader.check
-            )
-            students = _students(collected, source or tree.submissions, name, options.student)
-            private = root, source or root
-            with Pool(tree.root.resolve(), min(options.workers, len(students))) as pool:
-                plan = make_plan(tree, store, name, students, collected, pool, options.unsafe_no_sandbox, private)
-                marks = marks_of(tree, name)
-                grading = _Grading(tree, store, plan, collected, reader, pool, marks, options, console)
-                changes = grading.judge_and_record() if plan.states else []
-            if backup and not plan.states:
-                shutil.rmtree(backup)  # it is like the one before
+            with _backed_up(tree, store, name):
+                source = options.submissions
+                if options.sample_class:
+                    source = tree.sample_class(name)
+                    hand_in(path, source, tree)
+                reader = LabReader(tree, name)
+                collected = collect(
+                    source, tree, name, options.roster, store=store, policy=options.policy, check=reader.check
+                )
+                students = _students(collected, source or tree.submissions, name, options.student)
+                private = root, source or root
+                with Pool(tree.root.resolve(), min(options.workers, len(students))) as pool:
+                    plan = make_plan(tree, store, name, students, collected, pool, options.unsafe_no_sandbox, private)
+                    marks = marks_of(tree, name)
+                    grading = _Grading(tree, store, plan, collected, reader, pool, marks, options, console)
+                    changes = grading.judge_and_record() if plan.states else []
             refresh_pages(tree, store, name)
             samples = {file.stem for file in (path.parent / "class").glob("*")} - set(students)
             read = {
@@ -163,6 +160,19 @@ def grade_class(root: Path, tree: CourseTree, name: str, options: Options, conso
     records = {student: results[student] for student in students if student in results}
     unreadable = tuple(student for student, record in read.items() if not record)
     return Batch(plan.lab, records, results, len(plan.states), collected, tuple(changes), withheld, minutes, unreadable)
+
+
+@contextmanager
+def _backed_up(tree: CourseTree, store: Store, lab: str) -> Iterator[None]:
+    """Back up the class first; the backup of a call that began no run goes, for it is like the one before."""
+    before = store.run(lab)
+    goes_on = before is not None and not before.finished  # it has a backup from when it began
+    backup = None if goes_on else back_up(tree, lab)
+    try:
+        yield
+    finally:
+        if backup and store.run(lab) == before:
+            shutil.rmtree(backup)
 
 
 def _students(collected: Collected, source: Path, lab: str, only: str) -> list[str]:

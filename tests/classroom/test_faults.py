@@ -232,13 +232,16 @@ HELD_TO_PERMISSIONS = ("setpriv", "--bounding-set", "-dac_override,-dac_read_sea
 
 
 @LONG
-def test_a_submission_that_cannot_be_read_is_refused_and_its_old_score_is_not_kept(
+def test_a_submission_that_cannot_be_read_is_refused_after_a_yes_and_its_old_score_is_not_kept(
     course: Course, undisturbed: dict[str, object]
 ) -> None:
     assert course.grade().returncode == 0
     closed, *others = STUDENTS
     (course.root / "in" / f"{closed}.ipynb").chmod(0o000)
-    done = course.grade(within=HELD_TO_PERMISSIONS)
+    held = course.grade(within=HELD_TO_PERMISSIONS)
+    assert held.returncode == 3, held.stderr
+    assert course.record(closed).refused == ""
+    done = course.grade("--yes", within=HELD_TO_PERMISSIONS)
     assert done.returncode == 0, done.stderr
     assert "1 refused" in done.stdout
     assert "could not be read (Permission denied)" in course.record(closed).refused

@@ -133,7 +133,7 @@ def test_the_best_attempt_counts_and_an_older_one_is_judged_once(
     # Under "newest" an unreadable newest attempt has no score, whatever was there before.
     (source / "ann.ipynb").write_text("{")
     os.utime(source / "ann.ipynb", (1_790_000_003,) * 2)
-    said = mlsys(root, *command[:-4], "--attempt", "newest")
+    said = mlsys(root, *command[:-4], "--attempt", "newest", "--yes")
     assert "refused: the file is damaged or cut off" in said
     with open_gradebook(tree) as gradebook:
         assert gradebook.find_submission("adding", "ann").score == 0

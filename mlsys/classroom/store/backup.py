@@ -23,6 +23,8 @@ _PER_STUDENT = ("attempts", "submitted", "autograded", "feedback")
 
 def back_up(tree: CourseTree, lab: str) -> Path:
     """Back up the gradebook and everything of a lab, and return the folder of the backup."""
+    for left in tree.backups.glob("*.part"):  # by a run that was killed
+        shutil.rmtree(left)
     now = f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%S-%f}"
     folder, draft = tree.backups / f"{now}-{lab}", tree.backups / f"{now}-{lab}.part"
     for path in _files(tree, lab):
