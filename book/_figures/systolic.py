@@ -185,12 +185,12 @@ def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], color
 
 
 def graph_and_silicon(side: int, grid: int) -> None:
-    """The product of a model's graph above, and one of the many steps that the array does for it below."""
+    """The product of a model's program above, and one of the many steps that the array does for it below."""
     _, ax, colors, _ = viz.setup_plot(figsize=(WIDTH, 6.2))
     ax.set(xlim=(-0.3, 10.3), ylim=(12.4, -0.2), aspect="equal")
     ax.axis("off")
     pieces = f"{side // grid}"
-    ax.text(0, 0.3, "The graph sees one product", weight="bold", va="center")
+    ax.text(0, 0.3, "The program sees one product", weight="bold", va="center")
     for x, name, sign in ((0.4, "A", "×"), (3.9, "B", "="), (7.4, "C", "")):
         ax.add_patch(Rectangle((x, 0.9), 2.4, 2.4, facecolor="white", edgecolor=colors["primary"], linewidth=1.3))
         _say(ax, x + 1.2, 1.85, name, "primary", weight="bold")
