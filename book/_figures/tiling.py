@@ -1,7 +1,6 @@
 """Figures of the chapter on tiling; each draws one claim from numbers that it is given or takes from the package."""
 
 import csv
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -201,11 +200,10 @@ def predicted_ms(row: Row, acc: Accelerator, rate: Quantity) -> float:
     return max(arithmetic_ms(row, acc), moved / rate.m_as("byte/ms"))
 
 
-def tile_times(rows: Sequence[Row], acc: Accelerator, rates: Mapping[str, Quantity]) -> None:
-    """Draw measured time against the side of the tile, beside what memories of some rates would allow."""
+def tile_times(rows: Sequence[Row], acc: Accelerator, rates: Mapping[str, Quantity], library_ms: float) -> None:
+    """Draw measured time against the side of the tile, beside what memories of some rates allow and a library takes."""
     _, ax, colors, _ = viz.setup_plot(figsize=(WIDTH, 4.2))
     sides = np.array([square_side(row.variant) for row in rows])
-    library_ms = statistics.median(1e3 * row.median_s * row.peers["cuBLAS"] for row in rows)
     for (name, rate), color in zip(rates.items(), ("BlueLine", "GreenLine"), strict=True):
         times = [predicted_ms(row, acc, rate) for row in rows]
         ax.loglog(sides, times, "-", color=colors[color], linewidth=1.5, label=f"predicted: {name}")
