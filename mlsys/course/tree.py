@@ -10,6 +10,9 @@ from mlsys.errors import UserError
 COURSE = "_build/course"
 """Where the tree lies in a repository."""
 
+ATTEMPTS = "attempts.json"
+"""Name of the list of a student's attempts, in which people may enter times."""
+
 CONFIG = '''"""Written by `mlsys release`: makes the plain nbgrader commands in this folder use the course's own steps.
 
 Lines below `configure` change them, such as `c.RunQuestions.cpu_limit_s = 20` or `c.RunQuestions.device = "cpu"`.
@@ -59,7 +62,7 @@ class CourseTree:
 
     def attempts(self, lab: str, student: str) -> Path:
         """Return the list of a student's attempts; the folder around it holds what was handed in."""
-        return self.root / "attempts" / student / lab / "attempts.json"
+        return self.root / "attempts" / student / lab / ATTEMPTS
 
     def attempt(self, lab: str, student: str, digest: str) -> Path:
         """Return what was handed in with one attempt."""

@@ -1,8 +1,8 @@
 """Backups of a class, one before each run that changes it, and the way back.
 
-A backup has the files of one lab as hard links, which take no room because every file is replaced whole and never
-changed; and a copy of nbgrader's gradebook, which is changed in place. Plain nbgrader writes some pages in place: those
-can be made again from what is restored.
+A backup has the files of one lab as hard links, which take no room, because a file is replaced whole and never changed.
+What is changed in place is copied: nbgrader's gradebook, and the lists of attempts, in which people enter times. Plain
+nbgrader writes some pages in place: those can be made again from what is restored.
 """
 
 import os
@@ -13,7 +13,7 @@ from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from mlsys.course.tree import CourseTree
+from mlsys.course.tree import ATTEMPTS, CourseTree
 from mlsys.errors import UserError
 
 KEPT = 20
@@ -90,10 +90,12 @@ def _files(tree: CourseTree, lab: str) -> Iterator[Path]:
 
 
 def _link(path: Path, target: Path) -> None:
-    try:
-        os.link(path, target)
-    except OSError:  # a disk without hard links
-        shutil.copy2(path, target)
+    """Link a file, or copy it where people edit it, and where the disk has no hard links."""
+    if path.name != ATTEMPTS:
+        with suppress(OSError):
+            os.link(path, target)
+            return
+    shutil.copy2(path, target)
 
 
 def _copy_gradebook(path: Path, target: Path) -> None:
