@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from course_prose import prose
+from course_prose import line_of, prose
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
@@ -62,8 +62,7 @@ def stilted(text: str) -> Iterator[tuple[int, str]]:
     for phrase in PHRASES:
         for found in phrase.pattern.finditer(seen):
             words = " ".join(found[0].split())
-            line = seen.count("\n", 0, found.start()) + 1
-            yield line, f"{words!r} ({phrase.name}): {phrase.reason}; better: {phrase.better}"
+            yield line_of(seen, found.start()), f"{words!r} ({phrase.name}): {phrase.reason}; better: {phrase.better}"
 
 
 def lab_prose(source: str) -> str:

@@ -82,12 +82,12 @@ def bare_numbers(text: str) -> Iterator[tuple[int, str]]:
     """
     seen = prose(text)
     for found in NUMBER.finditer(seen):
-        yield seen.count("\n", 0, found.start()) + 1, " ".join(found[0].split())
+        yield line_of(seen, found.start()), " ".join(found[0].split())
 
 
 def faults(text: str) -> Iterator[tuple[int, str]]:
     """Line and message of everything that is wrong with the numbers of a page."""
-    given = {" ".join(found["number"].split()): _line(text, found.start()) for found in GIVEN.finditer(text)}
+    given = {" ".join(found["number"].split()): line_of(text, found.start()) for found in GIVEN.finditer(text)}
     used = set()
     for line, number in bare_numbers(text):
         used.add(number)
@@ -108,7 +108,8 @@ def faults(text: str) -> Iterator[tuple[int, str]]:
         )
 
 
-def _line(text: str, place: int) -> int:
+def line_of(text: str, place: int) -> int:
+    """The line in which a place of a text is."""
     return text.count("\n", 0, place) + 1
 
 
@@ -120,7 +121,7 @@ def check_numbers(app: Sphinx, docname: str, source: list[str]) -> None:
         try:
             records.load(found[1], folder=Path(app.srcdir) / records.RESULTS_FOLDER)
         except UserError as error:
-            line = _line(source[0], found.start())
+            line = line_of(source[0], found.start())
             logger.error("%s; the records are in %s", error, records.RESULTS_FOLDER, location=(docname, line))
 
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from course_prose import FENCE, FRONT_MATTER, blank
+from course_prose import FENCE, FRONT_MATTER, blank, line_of
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
@@ -84,12 +84,12 @@ def missing_parts(text: str) -> Iterator[tuple[int, str]]:
     last = text.rstrip("\n").count("\n") + 1
     found: dict[str, Part] = {}
     for name, (pattern, how) in BOXES.items():
-        places = [_line(seen, place.start()) for place in re.finditer(pattern, seen, re.M)]
+        places = [line_of(seen, place.start()) for place in re.finditer(pattern, seen, re.M)]
         if places:
             found[name] = Part(places[0], len(places))
         else:
             yield last, f"the chapter lacks {name}: write `{how}`, as in book/_chapter-template.md"
-    sections = [(_line(seen, section.start()), section["title"]) for section in SECTION.finditer(seen)]
+    sections = [(line_of(seen, section.start()), section["title"]) for section in SECTION.finditer(seen)]
     for line, title in sections:
         if NUMBER.match(title):
             yield line, f"the section {title!r} has a number of its own: take it out, the build numbers the sections"
@@ -107,10 +107,6 @@ def missing_parts(text: str) -> Iterator[tuple[int, str]]:
         for before, after in pairwise(there):
             if found[before].line > found[after].line:
                 yield found[before].line, f"{before} comes after {after} (line {found[after].line}): move it before"
-
-
-def _line(text: str, place: int) -> int:
-    return text.count("\n", 0, place) + 1
 
 
 def check_parts(app: Sphinx, docname: str, source: list[str]) -> None:
