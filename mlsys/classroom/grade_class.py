@@ -18,8 +18,8 @@ from mlsys.classroom.batch.choose_attempt import Judging
 from mlsys.classroom.batch.pool import Pool, time_limit_s
 from mlsys.classroom.batch.reference_solution import LabFault, check_reference_solution, reference_tasks
 from mlsys.classroom.batch.task import Judged
-from mlsys.classroom.gradebook.marks import answers_to, check_marks, marks_of, refresh_pages, void_marks
-from mlsys.classroom.gradebook.nbgrader import configured_cpu_limit_s, marked_records
+from mlsys.classroom.gradebook.marks import answers_to, check_marks, marked_records, refresh_pages, void_marks
+from mlsys.classroom.gradebook.nbgrader import configured_cpu_limit_s
 from mlsys.classroom.gradebook.record_results import disk_faults, record_result
 from mlsys.classroom.intake.collect import Collected, collect, take_back
 from mlsys.classroom.intake.reader import Refused
@@ -130,7 +130,7 @@ def grade_class(root: Path, tree: CourseTree, name: str, options: Options, conso
         tree.create()
         with store.lock():
             release(root, tree, [name])
-            check_marks(tree, store, name, accept=options.accept_changes)
+            marks = check_marks(tree, store, name, accept=options.accept_changes)
             with _backed_up(tree, store, name):
                 source = options.submissions
                 if options.sample_class:
@@ -144,14 +144,13 @@ def grade_class(root: Path, tree: CourseTree, name: str, options: Options, conso
                 private = root, source or root
                 with Pool(tree.root.resolve(), min(options.workers, len(students))) as pool:
                     plan = make_plan(tree, store, name, students, collected, pool, options.unsafe_no_sandbox, private)
-                    marks = marks_of(tree, name)
                     grading = _Grading(tree, store, plan, collected, reader, pool, marks, options, console)
                     changes = grading.judge_and_record() if plan.states else []
-            refresh_pages(tree, store, name)
+            marks = refresh_pages(tree, store, name)
             samples = {file.stem for file in (path.parent / "class").glob("*")} - set(students)
             read = {
                 student: record
-                for student, record in marked_records(tree, store, name).items()
+                for student, record in marked_records(store, name, marks).items()
                 if student not in samples
             }
     minutes = (time.monotonic() - started_s) / 60

@@ -15,8 +15,7 @@ from rich.console import Console
 
 from mlsys.classroom.canvas.fill import BLANK, FILLED, KEPT, NO_ROW, NO_SCORE, Filled, Note, fill, score_of
 from mlsys.classroom.canvas.gradebook import Gradebook, new_roster, read_gradebook
-from mlsys.classroom.gradebook.marks import refresh_pages
-from mlsys.classroom.gradebook.nbgrader import marked_records
+from mlsys.classroom.gradebook.marks import marked_records, refresh_pages
 from mlsys.classroom.gradebook.record_results import disk_faults
 from mlsys.classroom.store.record import Record
 from mlsys.classroom.store.store import FileStore, Store
@@ -71,8 +70,7 @@ def run(args: argparse.Namespace) -> int:
     tree = CourseTree(args.course)
     store = FileStore(tree)
     with disk_faults(tree):
-        refresh_pages(tree, store, args.lab)
-        read = marked_records(tree, store, args.lab)
+        read = marked_records(store, args.lab, refresh_pages(tree, store, args.lab))
     if not read:
         raise UserError(f"{tree.root} has no results of {args.lab}: run `mlsys grade {args.lab}` first")
     records = [record for record in read.values() if record]

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from mlsys.classroom.gradebook.marks import marks_of
-from mlsys.classroom.gradebook.nbgrader import marked_records
+from mlsys.classroom.gradebook.marks import marked_records, marks_of
 from mlsys.classroom.store.backup import back_up, backups, lab_of, restore
 from mlsys.classroom.store.store import FileStore
 from mlsys.course.tree import COURSE, CourseTree
@@ -55,5 +54,5 @@ def scores(tree: CourseTree, lab: str) -> dict[str, str]:
     """Return everybody's score, in words."""
     return {
         student: f"{record.points:g} points{' (refused)' if record.refused else ''}" if record else "unreadable"
-        for student, record in marked_records(tree, FileStore(tree), lab).items()
+        for student, record in marked_records(FileStore(tree), lab, marks_of(tree, lab)).items()
     }

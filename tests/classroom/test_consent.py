@@ -13,8 +13,10 @@ from rich.console import Console
 
 from mlsys.classroom.canvas.fill import score_of
 from mlsys.classroom.grade_class import Options, grade_class
-from mlsys.classroom.gradebook.nbgrader import export_gradebook, marked_records
+from mlsys.classroom.gradebook.marks import marked_records, marks_of
+from mlsys.classroom.gradebook.nbgrader import export_gradebook
 from mlsys.classroom.regrade import MARK_LAPSES
+from mlsys.classroom.store.backup import back_up, restore
 from mlsys.classroom.store.record import MARKED
 from mlsys.classroom.store.store import FileStore
 from mlsys.classroom.students.roster import parse_roster
@@ -76,7 +78,7 @@ def points_in_gradebook(tree: CourseTree, student: str) -> float:
 
 
 def points_of(tree: CourseTree, student: str) -> float:
-    record = marked_records(tree, FileStore(tree), "adding")[student]
+    record = marked_records(FileStore(tree), "adding", marks_of(tree, "adding"))[student]
     assert record is not None
     return record.points
 
@@ -191,7 +193,7 @@ def test_points_given_to_a_refused_submission_are_the_same_everywhere(course: Co
     assert batch.results["right"].points == points_in_gradebook(tree, "right") == 0
     assert score_of(batch.results["right"]).points is None
     mark(tree, "right", 1.0, "looked at by hand")
-    record = marked_records(tree, FileStore(tree), "adding")["right"]
+    record = marked_records(FileStore(tree), "adding", marks_of(tree, "adding"))["right"]
     assert record is not None
     assert MARKED in {question.verdict for question in record.questions}
     assert record.points == points_in_gradebook(tree, "right") == score_of(record).points == 1.0
@@ -215,3 +217,15 @@ def test_undo_brings_back_the_state_before_the_last_run_and_itself_can_be_undone
     assert points_in_gradebook(tree, "right") == before[0]
     assert main(["undo", "--yes", "--course", str(tree.root)]) == 0
     assert points_of(tree, "right") == 0
+
+
+def test_what_a_person_edits_after_a_run_is_not_edited_in_its_backup(course: Course) -> None:
+    _, tree, _ = course
+    path = tree.attempts("adding", "right")
+    before = path.read_text()
+    backup = back_up(tree, "adding")
+    with path.open("a") as file:
+        file.write(" ")
+    assert (backup / path.relative_to(tree.root)).read_text() == before
+    restore(tree, backup)
+    assert path.read_text() == before

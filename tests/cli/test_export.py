@@ -90,7 +90,6 @@ def test_without_a_roster_course_ids_that_are_canvas_ids_match(course: CourseTre
 def test_marks_that_a_person_gave_are_in_the_score(course: CourseTree, monkeypatch: pytest.MonkeyPatch) -> None:
     (course.root / "gradebook.db").touch()
     given = {"bob": Marks({"e-test": 3.0})}
-    monkeypatch.setattr("mlsys.classroom.gradebook.nbgrader.marks_of", lambda *_: given)
     monkeypatch.setattr("mlsys.classroom.gradebook.marks.marks_of", lambda *_: given)
     out = run(course, "--roster", str(course.root.parent / "roster.csv"))
     assert column(out)["102"] == "9"

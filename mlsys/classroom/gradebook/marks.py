@@ -12,6 +12,7 @@ from mlsys.classroom.gradebook.feedback import feedback_page
 from mlsys.classroom.gradebook.scores import comments_of_people, marks_in
 from mlsys.classroom.intake.normalise import is_answer
 from mlsys.classroom.store.marks import Marks
+from mlsys.classroom.store.record import Record
 from mlsys.classroom.store.store import Store
 from mlsys.core.files import write_atomically
 from mlsys.course.nbgrader import open_gradebook
@@ -41,8 +42,13 @@ def marks_of(tree: CourseTree, lab: str) -> dict[str, Marks]:
     return found
 
 
-def check_marks(tree: CourseTree, store: Store, lab: str, *, accept: bool) -> None:
-    """Refuse to go on where the gradebook lacks points that people gave, as an older copy of it does.
+def marked_records(store: Store, lab: str, marks: Mapping[str, Marks]) -> dict[str, Record | None]:
+    """Return the records of a lab with the points that people gave, by student; None for one that cannot be read."""
+    return {student: _marked(record, marks) if record else None for student, record in store.records(lab).items()}
+
+
+def check_marks(tree: CourseTree, store: Store, lab: str, *, accept: bool) -> dict[str, Marks]:
+    """Return what people gave, and refuse to go on where the gradebook lacks points, as an older copy of it does.
 
     Args:
         tree: the course.
@@ -68,6 +74,7 @@ def check_marks(tree: CourseTree, store: Store, lab: str, *, accept: bool) -> No
             + f"{more}\nNothing was changed. If the file was lost, or is an older copy, put back the newest one in "
             f"{tree.backups}. If the marks were taken back on purpose, run the same command with --yes"
         )
+    return now
 
 
 def void_marks(tree: CourseTree, lab: str, student: str, names: Collection[str]) -> None:
@@ -90,28 +97,29 @@ def answers_to(notebook: NotebookNode, question: str) -> Sequence[str]:
     ]
 
 
-def refresh_pages(tree: CourseTree, store: Store, lab: str) -> list[str]:
-    """Write anew the feedback pages whose marks or comments have changed since they were written; name the students."""
+def refresh_pages(tree: CourseTree, store: Store, lab: str) -> dict[str, Marks]:
+    """Return what people gave, and rewrite the feedback pages on which it has changed since the last call."""
     kept, now = store.marks(lab), marks_of(tree, lab)
     changed = sorted(
         student for student in kept.keys() | now.keys() if kept.get(student, Marks()) != now.get(student, Marks())
     )
     for student in changed:
-        _write_page(tree, store, lab, student, now.get(student, Marks()))
+        _write_page(tree, store, lab, student, now)
     if changed:
         store.save_marks(lab, now)
-    return changed
+    return now
 
 
-def _write_page(tree: CourseTree, store: Store, lab: str, student: str, marks: Marks) -> None:
+def _write_page(tree: CourseTree, store: Store, lab: str, student: str, marks: Mapping[str, Marks]) -> None:
     record, path = store.record(lab, student), tree.autograded(lab, student)
     if record is None or record.refused or not path.is_file():
         return  # a refusal's page shows no answers, so no marks
-    marked = record.marked({(student, name): points for name, points in marks.points.items()})
-    page = feedback_page(read_notebook(path), marked, marks.comments, marks.penalty)
+    given = marks.get(student, Marks())
+    page = feedback_page(read_notebook(path), _marked(record, marks), given.comments, given.penalty)
     write_atomically(tree.feedback(lab, student), page.encode())
 
 
-def as_points(marks: Mapping[str, Marks]) -> dict[tuple[str, str], float]:
-    """Return all points by student and grade_id."""
-    return {(student, name): given for student, one in marks.items() for name, given in one.points.items()}
+def _marked(record: Record, marks: Mapping[str, Marks]) -> Record:
+    """Return a record with the points that people gave its student."""
+    given = marks.get(record.student, Marks()).points
+    return record.marked({(record.student, name): points for name, points in given.items()})

@@ -1,12 +1,9 @@
-"""nbgrader's gradebook of a class: refusals in, marks of people out, and the settings for grading."""
+"""nbgrader's gradebook of a class: refusals in, its own export out, and the settings for grading."""
 
 from pathlib import Path
 
 from nbgrader.plugins.export import CsvExportPlugin
 
-from mlsys.classroom.gradebook.marks import as_points, marks_of
-from mlsys.classroom.store.record import Record
-from mlsys.classroom.store.store import Store
 from mlsys.course.nbgrader import log_to, nbgrader_config, open_gradebook
 from mlsys.course.tree import CourseTree
 from mlsys.judge.grade_question import LIMITS
@@ -23,13 +20,6 @@ def record_refusal(tree: CourseTree, lab: str, student: str, reason: str) -> Non
             for comment in notebook.comments:
                 comment.auto_comment = f"refused: {reason}"
         gradebook.db.commit()
-
-
-def marked_records(tree: CourseTree, store: Store, lab: str) -> dict[str, Record | None]:
-    """Return the records of a lab with the points that people gave, by student; None for one that cannot be read."""
-    records = store.records(lab)
-    given = as_points(marks_of(tree, lab)) if records else {}
-    return {student: record.marked(given) if record else None for student, record in records.items()}
 
 
 def export_gradebook(tree: CourseTree, lab: str, path: Path) -> None:
