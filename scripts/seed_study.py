@@ -104,7 +104,7 @@ class Answer:
         """What is wrong with it; "" if nothing is."""
         if len(self.verdicts) > 1:
             return "CHANGES"
-        if self.due not in self.verdicts:
+        if self.due and self.due not in self.verdicts:
             return f"DUE IS {self.due!r}"
         if self.errors and "passed" in self.verdicts and max(self.errors) > RIGHT_BELOW:
             return "NO MARGIN"
@@ -142,7 +142,7 @@ def answers(name: str, device: str, folder: Path) -> list[Answer]:
             row = due[student, question.name]
             verdict = row["verdict"]
             if question.device == "gpu":  # the table has its verdict without one
-                verdict = "passed" if row["points_gpu"] == f"{question.points:g}" else ""
+                verdict = "passed" if row["points_gpu"] == f"{question.points:g}" else ""  # then any, but one alone
             cells = select_cells(submission, question).all
             key = (question.name, *(f"{cell.label}\n{cell.source}" for cell in cells))
             answer = found.setdefault(key, Answer(submission, question, [], verdict))

@@ -54,7 +54,7 @@ def test_rounding_is_that_of_torch(name: str, values: list[float]) -> None:
 
 
 @pytest.mark.parametrize("name", NARROW)
-def test_ties_and_neighbours_of_every_pair_of_numbers_round_like_torch(name: str) -> None:
+def test_ties_and_neighbors_of_every_pair_of_numbers_round_like_torch(name: str) -> None:
     target = float_format(name)
     numbers = target.decode(np.arange(2 ** (target.bits - 1)))
     numbers = numbers[np.isfinite(numbers)]

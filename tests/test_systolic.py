@@ -60,7 +60,7 @@ def test_cycle_by_cycle_array_agrees_with_numpy_and_the_closed_forms(
 def held_operand_element_by_element(
     a: np.ndarray, b: np.ndarray, rows: int, cols: int
 ) -> tuple[np.ndarray, int, list[list[list[int]]]]:
-    """Weight stationary, written as plain elements with registers that look only at their neighbours; k, n fit."""
+    """Weight stationary, written as plain elements with registers that look only at their neighbors; k, n fit."""
     steps, k, n = len(a), b.shape[0], b.shape[1]
     weight = [[0] * cols for _ in range(rows)]
     for cycle in range(rows):  # the last row enters first
@@ -102,7 +102,7 @@ def test_registers_are_those_of_an_array_written_element_by_element(
 
 @settings(deadline=None)
 @given(side, side, side, grid, grid, dataflows, st.integers(0, 99))
-def test_values_move_only_between_neighbours(
+def test_values_move_only_between_neighbors(
     m: int, n: int, k: int, rows: int, cols: int, dataflow: str, seed: int
 ) -> None:
     a, b = integers(seed, m, k), integers(seed + 1, k, n)

@@ -44,9 +44,9 @@
 # | f | change the batch of a dense layer | time ratios, and the batch at which it changes sides |
 # | gap | explain the distances from the roof | a rule that names causes, and a few sentences on your own device |
 #
-# Plan for three hours. You need Python and the chapter *The roofline model*; you need not have written a GPU kernel. A
-# laptop has a roofline too: without a GPU you measure the processor, and you can finish everything except the question
-# marked (GPU). Hints cost no points: each question has three, from a nudge to nearly the whole answer.
+# Plan for three hours. You need Python and the chapter *The roofline model*; you do not need to have written a GPU
+# kernel. A laptop has a roofline too: without a GPU you measure the processor, and you can finish everything except the
+# question marked (GPU). Hints cost no points: each question has three, from a nudge to nearly the whole answer.
 #
 # Write only in the cells that hold `raise NotImplementedError`, `None`, `pass` or "Your answer". You may add cells.
 # Read the test cells, and run them as often as you like. When the lab is graded, the original versions of these cells
@@ -650,7 +650,7 @@ _ = axes.legend()
 # `num_warps`, which both go to the launch. With a GPU, `list(sweep_kernel(num_warps=8))` in a cell of your own times
 # the kernel with 8 warps, for each K. Look at both ends of the dial: where memory is the limit, many choices are
 # equally good. Without a GPU you cannot try anything, so follow the hints; the cell of the race ends with `NeedsGpu`,
-# and the points wait.
+# and the points stay open until you run it on one.
 #
 # <details><summary>Hint 1</summary>
 # A block of 4096 numbers in 4 warps is 32 numbers per thread. What does a thread do with one coefficient that it
@@ -964,7 +964,7 @@ for name, (flops, moved) in costs.items():
 # </details>
 # <details><summary>Hint 3</summary>
 # Solve intensity = ridge for B, with w = d_in d_out: <code>B = ridge * itemsize * w / (2 * w - ridge * itemsize *
-# (d_in + d_out))</code>, rounded up. If the denominator is not above zero, there is no such batch. Check the neighbours
+# (d_in + d_out))</code>, rounded up. If the denominator is not above zero, there is no such batch. Check the neighbors
 # of the rounded number too, because floats are not exact.
 # </details>
 
@@ -1226,7 +1226,8 @@ for name, kinds in times.items():
 # If a number cannot be right, say what disturbed it: a busy machine, a cache, a size too small. A person reads your
 # answer; it gives up to 5 points.
 
-# %% [markdown] nbgrader={"grade": true, "grade_id": "why", "locked": false, "points": 5, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "why", "role": "written", "needs": ["setup"], "title": "Say why"}
+# %% [markdown] nbgrader={"grade": true, "grade_id": "why", "locked": false, "points": 5, "schema_version": 3,
+# "solution": true, "task": false} mlsys={"question": "why", "role": "written", "needs": ["setup"], "title": "Say why"}
 # ### BEGIN SOLUTION
 # #: *Your answer*
 # On an H200 the largest gap is the small product's: 13 us where its roof allows 0.08 us. An eighth of it takes no less,

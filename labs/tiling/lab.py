@@ -18,7 +18,7 @@
 # # Tiling a matrix product
 #
 # A GPU can multiply far faster than its memory can deliver numbers. In float32, a T4 does about 25 floating-point
-# operations (FLOPs) in the time in which DRAM, the large memory beside the chip, delivers one byte; an H100 does
+# operations (FLOPs) in the time that DRAM, the large memory beside the chip, needs to deliver one byte. An H100 does
 # about 20. A matrix product written the obvious way does only a quarter of a FLOP per byte, so nearly all of the chip
 # would wait.
 #
@@ -39,9 +39,9 @@
 # | challenge (GPU) | the same on tensor cores | needs compute capability 8.0 or more |
 # | gap | explain why prediction and count differ | three causes |
 #
-# Plan for three to four hours. You need Python, and you should know what a matrix product is; you need not have seen a
-# GPU kernel. Without a GPU you can finish everything except the two questions marked (GPU). Hints cost no points: each
-# question has three, from a nudge to nearly the whole answer.
+# Plan for three to four hours. You need Python, and you should know what a matrix product is; you do not need to have
+# seen a GPU kernel. Without a GPU you can finish everything except the two questions marked (GPU). Hints cost no
+# points: each question has three, from a nudge to nearly the whole answer.
 #
 # Write only in the cells that hold `raise NotImplementedError`, `None`, faulty code or "Your answer". You may add
 # cells. Read the test cells, and run them as often as you like. When the lab is graded, the original versions of these
@@ -72,8 +72,8 @@ scorecard = grading.Scorecard(
 # %% [markdown]
 # ## Predictions
 #
-# Before any counting, and best before you read the chapter on tiling, write down what you expect. You are not graded on
-# how close you come. The point is to have something to be surprised by.
+# Before you count anything, and ideally before you read the chapter on tiling, write down what you expect. You are not
+# graded on how close you come. The point is to have something to be surprised by.
 #
 # We want to move fewer bytes between DRAM and the chip. A **tile** is a small block of a matrix. In the tiled product,
 # the GPU brings one tile of A and one tile of B onto the chip, multiplies the two, adds the product to a tile of C that
@@ -138,9 +138,9 @@ y
 # - `x_ptr` is the **address** of the first number in memory. It comes without a shape and without bounds.
 # - `tl.arange(0, TILE)` makes a block of indices, so `x_ptr + index` is a **block of addresses**, and `tl.load` loads a
 #   block of numbers. TILE must be a power of two, and known when the kernel is compiled (`tl.constexpr`).
-# - `mask` switches single addresses off. Without it the third program would read and write elements 10 and 11, which do
-#   not exist. Nothing would stop it: **Triton does not check addresses**. The kernel would overwrite whatever is there,
-#   perhaps another tensor, or crash the process.
+# - `mask` turns individual addresses off. Without it the third program would read and write elements 10 and 11, which
+#   do not exist. Nothing would stop it: **Triton does not check addresses**. The kernel would overwrite whatever is
+#   there, perhaps another tensor, or crash the process.
 # - `kernel[(programs,)](...)` starts `programs` programs. The tuple is the **grid**.
 #
 # A matrix has two indices. In memory it is still one row of numbers: element (i, j) is at `ptr + i * stride(0) + j *
@@ -168,14 +168,10 @@ y
 # store below, which has a block of addresses.
 # </details>
 # <details><summary>Hint 2</summary>
-# Take program (1, 2) and tiles of 16 x 16. Which rows and columns should it compute, and which does it compute now? Then count
-# the programs for a 17 x 17 matrix.
-# </details>
-# <details><summary>Hint 3</summary>
-# There is one fault in each of these: the columns of a tile; the mask (it must test two things, joined by
-# <code>&amp;</code>); the address of the load; a stride in the address of the store; the grid, which needs
-# <code>triton.cdiv</code>.
-# </details>
+# Take program (1, 2) and tiles of 16 x 16. Which rows and columns should it compute, and which does it compute now?
+# Then count the programs for a 17 x 17 matrix. </details> <details><summary>Hint 3</summary> There is one fault in each
+# of these: the columns of a tile; the mask (it must test two things, joined by <code>&amp;</code>); the address of the
+# load; a stride in the address of the store; the grid, which needs <code>triton.cdiv</code>. </details>
 
 
 # %% nbgrader={"grade": false, "grade_id": "read-kernel", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "read", "role": "solution", "needs": ["setup"], "title": "Warm-up: read a faulty kernel"}
@@ -345,9 +341,9 @@ scorecard.passed("a")
 # %% [markdown]
 # ## b. Choose tiles for a given memory
 #
-# Tiles are kept in a small memory on the chip, so they cannot have any size. In each step of the product three tiles
-# must be in it at once: tile_m x tile_k of A, tile_k x tile_n of B, and tile_m x tile_n of C. Write `schedule(m, n, k,
-# memory_bytes)`, which returns three ints `(tile_m, tile_n, tile_k)` for float32 such that
+# Tiles are kept in a small memory on the chip, so they cannot be arbitrarily large. In each step of the product three
+# tiles must be in it at once: tile_m x tile_k of A, tile_k x tile_n of B, and tile_m x tile_n of C. Write `schedule(m,
+# n, k, memory_bytes)`, which returns three ints `(tile_m, tile_n, tile_k)` for float32 such that
 #
 # - the three tiles together fit in `memory_bytes`, and
 # - the traffic is at most 1.1 times that of the best schedule known.
@@ -381,14 +377,11 @@ print(f"tiles of {side} x {side} move {moved.total_bytes:,} bytes; each matrix o
 # needs? And what would you rather use the memory for?
 # </details>
 # <details><summary>Hint 2</summary>
-# Fewer bytes means fewer tiles of C, so the tile of C should fill nearly the whole memory. But the number of tiles is
-# whole: with n = 100, tiles of 50 to 99 columns all give two columns of tiles. Take the smallest of these tiles and use
-# the memory for a larger tile_m.
-# </details>
-# <details><summary>Hint 3</summary>
-# Let the computer choose: for every tile_m from 1 to m, find the largest tile_n for which three tiles with tile_k = 1
-# fit; of these pairs, keep the one with the smallest <code>tiled_bytes</code>.
-# </details>
+# Fewer bytes means fewer tiles of C, so the tile of C should fill nearly the whole memory. But the number of tiles must
+# be a whole number: with n = 100, tiles of 50 to 99 columns all give two columns of tiles. Take the smallest of these
+# tiles and use the memory for a larger tile_m. </details> <details><summary>Hint 3</summary> Let the computer choose:
+# for every tile_m from 1 to m, find the largest tile_n for which three tiles with tile_k = 1 fit; of these pairs, keep
+# the one with the smallest <code>tiled_bytes</code>. </details>
 
 
 # %% nbgrader={"grade": false, "grade_id": "b-schedule", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "b", "role": "solution", "needs": ["setup", "a"], "title": "Choose tiles for a given memory"}
@@ -426,7 +419,7 @@ scorecard.passed("b")
 #
 # ## c. The tiled product in Triton
 #
-# Now the kernel. The **contract**, which the race in question e relies on:
+# Now write the kernel. It must keep the following **contract**, which the race in question e relies on:
 #
 # - The grid has one dimension, with one program per tile of C: `cdiv(M, TILE_M) * cdiv(N, TILE_N)` programs. The kernel
 #   turns the program's number into a row and a column of tiles.
@@ -725,7 +718,9 @@ scorecard.passed("d")
 # which of rules 2 and 3 still hold then? What would you lose with tiles half as large? A person reads your answer; it
 # gives up to 5 points.
 
-# %% [markdown] nbgrader={"grade": true, "grade_id": "d-why", "locked": false, "points": 5, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "d-why", "role": "written", "needs": ["setup"], "title": "Say why"}
+# %% [markdown] nbgrader={"grade": true, "grade_id": "d-why", "locked": false, "points": 5, "schema_version": 3,
+# "solution": true, "task": false} mlsys={"question": "d-why", "role": "written", "needs": ["setup"], "title": "Say
+# why"}
 # ### BEGIN SOLUTION
 # #: *Your answer*
 # 64 x 64 x 32 with three stages takes 3 x (64 + 64) x 32 x 4 bytes = 48 KiB of shared memory, which fits the 64 KiB of
@@ -743,13 +738,13 @@ scorecard.passed("d")
 # Then it times the two in turn, for several rounds: yours, the library's, the library's, yours. A GPU that warms up or
 # slows down then does so for both. Here the comparison is with NVIDIA's library, in full float32. When the lab is
 # graded, your kernel runs against a plain Triton kernel that the lab's authors wrote, on the same GPU, in the same run.
-# You get all the points from 0.8 of that kernel's speed on, none below 0.1, and a share in between. The notebook uses
-# the same scale with the library, which is the harder opponent, so the notebook is more likely to show too few points
-# than too many.
+# You get all the points if you reach 0.8 of that kernel's speed or more, none below 0.1, and part of them in between.
+# The notebook uses the same scale with the library, which is the harder opponent, so the notebook is more likely to
+# show too few points than too many.
 #
 # The arguments are the kernel and the config, not `tiled_matmul`: only the work on the GPU is timed.
 #
-# Without a GPU the cell ends with `NeedsGpu` and the points wait.
+# Without a GPU the cell ends with `NeedsGpu`, and the points stay open until you run it on one.
 #
 # To go faster, change one thing at a time, and predict its effect before you run it. With a GPU, you can race any
 # config in a cell of your own:
@@ -992,7 +987,7 @@ show_gap("case 3", tiled_bytes(512, 512, 512, 64, 64, 4), counted)
 # %% [markdown]
 # Name the cause of each gap. The choices:
 #
-# - `"neighbours"`: tiles that one program has used are still in the memory when a later program needs them.
+# - `"neighbors"`: tiles that one program has used are still in the memory when a later program needs them.
 # - `"edges"`: a narrow tile at the edge costs another whole pass over the other matrix.
 # - `"sums"`: unfinished sums are pushed out of the memory, written to DRAM, and read again later.
 # - `"writes"`: the prediction left out the bytes of C that are written once at the end.
@@ -1007,16 +1002,15 @@ show_gap("case 3", tiled_bytes(512, 512, 512, 64, 64, 4), counted)
 # visited, and what happens between two visits?
 # </details>
 # <details><summary>Hint 3</summary>
-# Two of the five causes cannot be right in any case: a count of bytes says nothing about time, and all three
-# predictions contain m n for C.
-# </details>
+# Two of the five causes are not right for any of the three cases: a count of bytes says nothing about time, and all
+# three predictions include m n for C. </details>
 
 # %% nbgrader={"grade": false, "grade_id": "gap-causes", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "gap", "role": "solution", "needs": ["setup"], "title": "Why prediction and count differ"}
 ### BEGIN SOLUTION
 #: cause_1 = None
 #: cause_2 = None
 #: cause_3 = None
-cause_1 = "neighbours"
+cause_1 = "neighbors"
 cause_2 = "edges"
 cause_3 = "sums"
 ### END SOLUTION
@@ -1025,10 +1019,10 @@ cause_3 = "sums"
 for number, cause in enumerate((cause_1, cause_2, cause_3), start=1):
     if cause is None:
         raise NotImplementedError(f"cause_{number} is still None: choose one of the five")
-    choices = ("neighbours", "edges", "sums", "writes", "latency")
+    choices = ("neighbors", "edges", "sums", "writes", "latency")
     assert cause in choices, f"cause_{number} is {cause!r}; choose one of {', '.join(choices)}"
 ### BEGIN HIDDEN TESTS
-key = ("neighbours", "edges", "sums")
+key = ("neighbors", "edges", "sums")
 for number, (cause, right) in enumerate(zip((cause_1, cause_2, cause_3), key, strict=True), start=1):
     assert cause == right, f"cause_{number}: {cause!r} does not make this gap; compare reads and writes per operand"
 ### END HIDDEN TESTS
@@ -1086,7 +1080,7 @@ if DEVICE == "cuda":
 
 # %% [markdown]
 # A point on the slope means that, by this count, only DRAM keeps the kernel from being faster. A measured kernel (the
-# star, if you have a GPU) can be higher than the slope allows, because the L2 cache holds what neighbouring programs
+# star, if you have a GPU) can be higher than the slope allows, because the L2 cache holds what neighboring programs
 # share (case 1).
 #
 # Last, check that your kernel runs with your config, and see your points.

@@ -153,7 +153,7 @@ def _side(size: int, tile: int | None, hidden: bool) -> int:
 
 
 def _runs(rows: Sequence[str], mark: str) -> str:
-    """Return a path over all blocks with this mark, neighbours in a row together."""
+    """Return a path over all blocks with this mark, neighbors in a row together."""
     found = []
     for y, row in enumerate(rows):
         x = 0

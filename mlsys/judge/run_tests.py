@@ -28,7 +28,7 @@ from mlsys.judge.sandbox.protocol.places import SandboxError
 from mlsys.judge.sandbox.protocol.shared_buffer import Tampered
 from mlsys.judge.session import FUNCTION, GuardedCall, QuestionCells, Session, StudentFailed
 from mlsys.judge.shared.messages import Cell
-from mlsys.judge.shared.run_cells import describe_failure
+from mlsys.judge.shared.run_cells import DISK_FULL, describe_failure
 from mlsys.judge.shared.untrusted_text import exception_kind, own_lines, printable, without_inputs
 
 _MARKER = re.compile(r"^[ \t]*### (BEGIN|END) HIDDEN TESTS[ \t]*$", re.MULTILINE)
@@ -76,6 +76,10 @@ def judge(
     except SandboxError:
         raise  # no student's fault
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in DISK_FULL:  # of this process, so no student's fault either
+            raise SandboxError(
+                f"The disk of this machine is full ({error}). Free some space and grade again."
+            ) from error
         if isinstance(error, Tampered):
             error = Suspicious(f"{_DISHONEST}: {error}.")
         verdict, lines = describe_failure(error, {label})

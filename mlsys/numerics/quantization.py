@@ -17,7 +17,7 @@ class Quantized:
 
     Attributes:
         codes: integers, in the shape of the original.
-        scale: step between two neighbours: one number, or one per channel in a shape that broadcasts.
+        scale: step between two neighbors: one number, or one per channel in a shape that broadcasts.
         zero_point: the integer that stands for 0, likewise.
         bits: width of the integers.
     """

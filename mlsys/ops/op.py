@@ -77,7 +77,7 @@ class Op:
 def fuse(ops: Sequence[Op], name: str = "fused") -> Op:
     """One op that does a chain of ops in one pass: what each hands to the next stays on the chip.
 
-    Formula: FLOPs add up; from the bytes, each tensor between two neighbours loses its write and its read.
+    Formula: FLOPs add up; from the bytes, each tensor between two neighbors loses its write and its read.
     Whether one kernel can hold the chain (registers, whole rows for a reduction) is not checked here.
 
     Args:

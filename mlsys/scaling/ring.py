@@ -1,4 +1,4 @@
-"""A ring all-reduce that really moves chunks between neighbours, step by step."""
+"""A ring all-reduce that really moves chunks between neighbors, step by step."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""N:M sparsity: at most n non-zeros in every group of m neighbours of a row, as sparse tensor cores want 2:4.
+"""N:M sparsity: at most n non-zeros in every group of m neighbors of a row, as sparse tensor cores want 2:4.
 
 Source: Mishra et al., Accelerating Sparse Deep Neural Networks, arXiv:2104.08378 (2021).
 """

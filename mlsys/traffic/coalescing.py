@@ -152,7 +152,7 @@ def offset(index: Sequence[int], shape: Sequence[int], layout: str) -> int:
 
 
 def channel_read(*, channels: int, layout: str, element_bytes: int, walk: str) -> Transactions:
-    """Count what a warp moves when its lanes read 32 neighbours of an image along one index.
+    """Count what a warp moves when its lanes read 32 neighbors of an image along one index.
 
     Args:
         channels: Channels C of the image.

@@ -6,6 +6,7 @@ import pytest
 from helpers.judging import COPY
 
 from mlsys.grading.draws import SEED_VARIABLE
+from mlsys.judge.sandbox.protocol.places import SandboxError
 
 HIDDEN = "### BEGIN HIDDEN TESTS\n{}\n### END HIDDEN TESTS"
 
@@ -50,6 +51,18 @@ def test_an_answer_cannot_tell_the_inputs_of_a_hidden_test(verdict, body, test):
     found = verdict(f"def f(x):\n    {body}", HIDDEN.format(test))
     assert found.fraction == 0
     assert "271828" not in found.message + found.detail
+
+
+def test_files_that_fill_their_folder_are_a_limit_and_not_an_error_of_the_course(verdict):
+    answer = "def f():\n    with open('/scratch/big', 'wb') as file:\n        while True: file.write(bytes(1 << 20))"
+    found = verdict(answer, "f()")
+    assert (found.name, found.fraction) == ("out of memory", 0)
+    assert "filled the folder" in found.message
+
+
+def test_a_full_disk_of_the_machine_itself_is_no_students_fault(verdict):
+    with pytest.raises(SandboxError, match="disk of this machine is full"):
+        verdict("def f(): return 1", "import errno\nraise OSError(errno.ENOSPC, 'No space left on device')")
 
 
 def test_the_kind_of_an_exception_and_the_students_line_remain(verdict):

@@ -101,7 +101,7 @@ def test_bytes_moved_round_the_ring_agree_with_the_formula(n: int, chunk: int, b
 
 
 @given(n=st.integers(2, 9), length=st.integers(1, 50))
-def test_only_neighbours_talk_and_each_rank_sends_once_a_step(n: int, length: int) -> None:
+def test_only_neighbors_talk_and_each_rank_sends_once_a_step(n: int, length: int) -> None:
     run = ring_all_reduce([np.zeros(length) for _ in range(n)])
     assert all(t.receiver == (t.sender + 1) % n for t in run.transfers)
     steps = 2 * (n - 1)

@@ -1,6 +1,7 @@
 """Run the cells of a notebook, and describe their failures."""
 
 import ast
+import errno
 import linecache
 import traceback
 from typing import Any
@@ -12,6 +13,11 @@ from mlsys.judge.shared.messages import Cell
 MAX_LINES = 12
 _CANNOT_ALLOCATE = "can't allocate memory"
 """Text by which torch's CPU allocator reports that memory is full."""
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+_NO_ROOM_FOR_FILES = (
+    "The files of your answer, with those that the compiler writes for it, filled the folder that they may use. A "
+    "kernel that the compiler unrolls very often is the usual reason."
+)
 
 
 def run_added(cell: Cell, names: dict[str, Any]) -> list[str]:
@@ -32,6 +38,8 @@ def describe_failure(error: BaseException, own: set[str]) -> tuple[Verdict, list
     """Return the verdict of an exception, and the lines of its traceback that are in the cells labelled `own`."""
     if isinstance(error, RuntimeError) and _CANNOT_ALLOCATE in str(error):
         error = MemoryError(str(error)).with_traceback(error.__traceback__)
+    if isinstance(error, OSError) and error.errno in DISK_FULL:
+        error = MemoryError(_NO_ROOM_FOR_FILES).with_traceback(error.__traceback__)
     frames: list[traceback.FrameSummary] = []
     if isinstance(error, SyntaxError) and error.filename:
         frames.append(traceback.FrameSummary(error.filename, error.lineno, "<cell>", line=(error.text or "").strip()))

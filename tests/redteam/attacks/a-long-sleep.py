@@ -7,4 +7,4 @@ import time
 time.sleep(100000)
 cause_1 = cause_2 = cause_3 = "edges"
 # without:
-#: cause_1, cause_2, cause_3 = "neighbours", "edges", "sums"
+#: cause_1, cause_2, cause_3 = "neighbors", "edges", "sums"

@@ -4,7 +4,7 @@
 # trick:
 cause_1, cause_2, cause_3 = "writes", "writes", "latency"
 # without:
-#: cause_1, cause_2, cause_3 = "neighbours", "edges", "sums"
+#: cause_1, cause_2, cause_3 = "neighbors", "edges", "sums"
 
 # %% add after=gap-test
-cause_1, cause_2, cause_3 = "neighbours", "edges", "sums"
+cause_1, cause_2, cause_3 = "neighbors", "edges", "sums"

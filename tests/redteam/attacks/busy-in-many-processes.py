@@ -1,4 +1,4 @@
-# Computing time for each process is limited; eight of them take eight times as much from the neighbours.
+# Computing time for each process is limited; eight of them take eight times as much from the neighbors.
 
 # %% replace=d-config
 import os

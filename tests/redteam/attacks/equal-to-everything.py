@@ -9,10 +9,10 @@ class Anything(str):
         return False
 
     def __hash__(self):
-        return hash("neighbours")
+        return hash("neighbors")
 
 
 # trick:
 cause_1 = cause_2 = cause_3 = Anything("x")
 # without:
-#: cause_1, cause_2, cause_3 = "neighbours", "edges", "sums"
+#: cause_1, cause_2, cause_3 = "neighbors", "edges", "sums"

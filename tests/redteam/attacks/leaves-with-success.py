@@ -7,4 +7,4 @@ import sys
 cause_1 = cause_2 = cause_3 = "edges"
 sys.exit(0)
 # without:
-#: cause_1, cause_2, cause_3 = "neighbours", "edges", "sums"
+#: cause_1, cause_2, cause_3 = "neighbors", "edges", "sums"

@@ -14,4 +14,4 @@ for place in glob.glob("/*/**/gradebook.db", recursive=False) + ["/course/_build
         pass
 cause_1, cause_2, cause_3 = "writes", "latency", "writes"
 # without:
-#: cause_1, cause_2, cause_3 = "neighbours", "edges", "sums"
+#: cause_1, cause_2, cause_3 = "neighbors", "edges", "sums"

@@ -19,4 +19,4 @@ class Yes(str):
 cause_1 = cause_2 = cause_3 = Yes("writes")
 process.StudentCode.answer = lambda self, request, arrays, results: process.IsFunction()
 # without:
-#: cause_1, cause_2, cause_3 = "neighbours", "edges", "sums"
+#: cause_1, cause_2, cause_3 = "neighbors", "edges", "sums"
