@@ -85,8 +85,8 @@ scorecard = grading.Scorecard(
 # time. If you run it again, the new numbers replace the old ones, and the end of the lab compares the last ones. So
 # leave the cell alone once you have gone on.
 #
-# 1. `chain_gain`: three element-wise steps (ReLU, batch normalisation, multiplication by a scale) become one kernel.
-#    How many *times* fewer bytes move?
+# 1. `chain_gain`: three element-wise steps (ReLU, batch normalisation, multiplication by a scale) become one kernel. How
+#    many *times* fewer bytes move?
 # 2. `softmax_gain`: softmax written as five array operations (row maximum, subtract, exponential, row sum, divide)
 #    becomes one kernel. How many *times* fewer bytes move?
 # 3. `layernorm_gain`: the same for layer normalisation, written as eight array operations.
@@ -259,8 +259,7 @@ def run(launch, kernel, constants, x, *vectors):
 # y = e / s
 # ```
 #
-# **Layer normalisation** (x is a matrix; m, v, r have one number per row; gamma and beta are vectors of `cols`
-# numbers):
+# **Layer normalisation** (x is a matrix; m, v, r have one number per row; gamma and beta are vectors of `cols` numbers):
 #
 # ```
 # m = mean of each row of x
@@ -403,11 +402,14 @@ scorecard.passed("a")
 # is added up. A vector is loaded with <code>tl.load(mean_ptr + col, mask=col &lt; cols, other=0.0)</code>.
 # </details>
 # <details><summary>Hint 2</summary>
-# <code>tl.maximum(x, 0.0)</code> is relu, and <code>tl.rsqrt(var + epsilon)</code> is 1 / sqrt(var + epsilon). A block
-# of BLOCK numbers combines with one of ROWS x BLOCK as <code>mean[None, :]</code>. </details> <details><summary>Hint
-# 3</summary> The work on a column's vectors is done once per tile, so combine the vectors first: <code>factor = gamma *
+# <code>tl.maximum(x, 0.0)</code> is relu, and <code>tl.rsqrt(var + epsilon)</code> is 1 / sqrt(var + epsilon). A block of
+# BLOCK numbers combines with one of ROWS x BLOCK as <code>mean[None, :]</code>.
+# </details>
+# <details><summary>Hint 3</summary>
+# The work on a column's vectors is done once per tile, so combine the vectors first: <code>factor = gamma *
 # tl.rsqrt(var + epsilon)</code>; then y = scale * ((relu(x) - mean) * factor + beta). Store with
-# <code>.to(y_ptr.dtype.element_ty)</code> and the mask of both dimensions. </details>
+# <code>.to(y_ptr.dtype.element_ty)</code> and the mask of both dimensions.
+# </details>
 
 
 # %% nbgrader={"grade": false, "grade_id": "b-kernel", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "b", "role": "solution", "needs": ["setup"], "title": "ReLU, batch normalisation, scale in one kernel"}
@@ -854,8 +856,8 @@ scorecard.passed("e")
 # %% [markdown]
 # ## f. Bias and GELU
 #
-# GELU is the smooth cousin of ReLU that most transformers use: gelu(v) = v * P(v), where P(v) = (1 + erf(v / sqrt 2)) /
-# 2 is the probability that a normal random number is less than v. Here v = x + bias, with one bias per column.
+# GELU is the smooth cousin of ReLU that most transformers use: gelu(v) = v * P(v), where P(v) = (1 + erf(v / sqrt 2)) / 2
+# is the probability that a normal random number is less than v. Here v = x + bias, with one bias per column.
 #
 # The **contract** is that of question b: tiles of ROWS x BLOCK, numbered row by row, any strides, float32 or float16,
 # calculated in float32. The test compares with the formula above. The common approximation by tanh is too inaccurate
@@ -980,7 +982,7 @@ for kernel, launch, constants, vectors in (
 #   loads them again. Your count of bytes does not include this traffic. A multiprocessor has 65,536 registers for all
 #   its threads. If each thread uses many, few threads fit, and fewer of them can wait for memory at the same time. (A
 #   program of 32 warps has 1024 threads, so each can have at most 64 registers.)
-# - **Wide accesses.** A thread loads 16 bytes at once if it holds enough neighbouring numbers: 4 in float32, 8 in
+# - **Wide accesses.** A thread loads 16 bytes at once if it holds enough neighboring numbers: 4 in float32, 8 in
 #   float16. If it holds fewer, for example because many warps share a row, moving the same bytes needs more
 #   instructions.
 # - **Reductions.** Each warp reduces its own numbers. Then the warps that share a row exchange their results through
@@ -988,11 +990,10 @@ for kernel, launch, constants, vectors in (
 # - **Short rows.** A row of 100 numbers is too little work for a whole program.
 #
 # Write `row_config((rows, cols), dtype)` for softmax and layer normalisation; dtype is `"fp32"`, `"fp16"` or `"bf16"`
-# (4, 2 and 2 bytes). It returns a dict of three ints, `ROWS`, `BLOCK` and `num_warps`, such that for up to 16,384
-# columns
+# (4, 2 and 2 bytes). It returns a dict of three ints, `ROWS`, `BLOCK` and `num_warps`, such that for up to 16,384 columns
 #
-# 1. BLOCK is the least power of two that is at least cols, and at least 16; ROWS is a power of two; num_warps is 1, 2,
-#    4, 8, 16 or 32;
+# 1. BLOCK is the least power of two that is at least cols, and at least 16; ROWS is a power of two; num_warps is 1, 2, 4,
+#    8, 16 or 32;
 # 2. a thread holds at most 32 numbers of the block;
 # 3. a thread holds at least 16 bytes of the block;
 # 4. if the matrix has 1000 rows or more, a program has at least 1024 numbers in its block.
@@ -1086,9 +1087,7 @@ for report in reports:
 # spill, and where do spilled values go? Why not use as many warps as possible, so that every thread needs few
 # registers? A person reads your answer; it gives up to 5 points.
 
-# %% [markdown] nbgrader={"grade": true, "grade_id": "g-why", "locked": false, "points": 5, "schema_version": 3,
-# "solution": true, "task": false} mlsys={"question": "g-why", "role": "written", "needs": ["setup"], "title":
-# "Registers and spills"}
+# %% [markdown] nbgrader={"grade": true, "grade_id": "g-why", "locked": false, "points": 5, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "g-why", "role": "written", "needs": ["setup"], "title": "Registers and spills"}
 # ### BEGIN SOLUTION
 # #: *Your answer*
 # With 8 warps a thread holds 2 * 4096 / 256 = 32 numbers and gets about 70 registers: 32 for the numbers, the rest for
@@ -1276,14 +1275,19 @@ layernorm_race
 # - x, dy and dx have any strides and are float32 or float16; the kernel calculates in float32.
 #
 # <details><summary>Hint 1</summary>
-# Before the loop: load gamma; two blocks of zeros, <code>tl.zeros((BLOCK,), tl.float32)</code>. In the loop: load x, dy
-# and the row's m and r (<code>tl.load(mean_ptr + row)</code>); calculate h, w and dx; store dx; add to the two blocks.
-# After the loop: store the two blocks. </details> <details><summary>Hint 2</summary> Beyond the last column x counts as
-# 0, so h there is -m r. This does no harm where h is multiplied by w, because w is 0 there: gamma and dy were loaded
-# with <code>other=0.0</code>. The means divide by cols. </details> <details><summary>Hint 3</summary> <code>c1 =
-# tl.sum(w * h, 0) / cols</code>; <code>c2 = tl.sum(w, 0) / cols</code>; <code>dx = r * (w - c2 - h * c1)</code>;
+# Before the loop: load gamma; two blocks of zeros, <code>tl.zeros((BLOCK,), tl.float32)</code>. In the loop: load x, dy and
+# the row's m and r (<code>tl.load(mean_ptr + row)</code>); calculate h, w and dx; store dx; add to the two blocks. After
+# the loop: store the two blocks.
+# </details>
+# <details><summary>Hint 2</summary>
+# Beyond the last column x counts as 0, so h there is -m r. This does no harm where h is multiplied by w, because w is 0
+# there: gamma and dy were loaded with <code>other=0.0</code>. The means divide by cols.
+# </details>
+# <details><summary>Hint 3</summary>
+# <code>c1 = tl.sum(w * h, 0) / cols</code>; <code>c2 = tl.sum(w, 0) / cols</code>; <code>dx = r * (w - c2 - h * c1)</code>;
 # <code>dgamma += dy * h</code>; <code>dbeta += dy</code>. <code>partial[0, p]</code> begins at <code>partial_ptr + p *
-# cols</code>, and <code>partial[1, p]</code> at <code>partial_ptr + (tl.num_programs(0) + p) * cols</code>. </details>
+# cols</code>, and <code>partial[1, p]</code> at <code>partial_ptr + (tl.num_programs(0) + p) * cols</code>.
+# </details>
 
 
 # %% nbgrader={"grade": false, "grade_id": "challenge-given", "locked": true, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "setup", "role": "setup"}

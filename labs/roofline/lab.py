@@ -1226,8 +1226,7 @@ for name, kinds in times.items():
 # If a number cannot be right, say what disturbed it: a busy machine, a cache, a size too small. A person reads your
 # answer; it gives up to 5 points.
 
-# %% [markdown] nbgrader={"grade": true, "grade_id": "why", "locked": false, "points": 5, "schema_version": 3,
-# "solution": true, "task": false} mlsys={"question": "why", "role": "written", "needs": ["setup"], "title": "Say why"}
+# %% [markdown] nbgrader={"grade": true, "grade_id": "why", "locked": false, "points": 5, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "why", "role": "written", "needs": ["setup"], "title": "Say why"}
 # ### BEGIN SOLUTION
 # #: *Your answer*
 # On an H200 the largest gap is the small product's: 13 us where its roof allows 0.08 us. An eighth of it takes no less,

@@ -169,9 +169,13 @@ y
 # </details>
 # <details><summary>Hint 2</summary>
 # Take program (1, 2) and tiles of 16 x 16. Which rows and columns should it compute, and which does it compute now?
-# Then count the programs for a 17 x 17 matrix. </details> <details><summary>Hint 3</summary> There is one fault in each
-# of these: the columns of a tile; the mask (it must test two things, joined by <code>&amp;</code>); the address of the
-# load; a stride in the address of the store; the grid, which needs <code>triton.cdiv</code>. </details>
+# Then count the programs for a 17 x 17 matrix.
+# </details>
+# <details><summary>Hint 3</summary>
+# There is one fault in each of these: the columns of a tile; the mask (it must test two things, joined by
+# <code>&amp;</code>); the address of the load; a stride in the address of the store; the grid, which needs
+# <code>triton.cdiv</code>.
+# </details>
 
 
 # %% nbgrader={"grade": false, "grade_id": "read-kernel", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "read", "role": "solution", "needs": ["setup"], "title": "Warm-up: read a faulty kernel"}
@@ -379,9 +383,12 @@ print(f"tiles of {side} x {side} move {moved.total_bytes:,} bytes; each matrix o
 # <details><summary>Hint 2</summary>
 # Fewer bytes means fewer tiles of C, so the tile of C should fill nearly the whole memory. But the number of tiles must
 # be a whole number: with n = 100, tiles of 50 to 99 columns all give two columns of tiles. Take the smallest of these
-# tiles and use the memory for a larger tile_m. </details> <details><summary>Hint 3</summary> Let the computer choose:
-# for every tile_m from 1 to m, find the largest tile_n for which three tiles with tile_k = 1 fit; of these pairs, keep
-# the one with the smallest <code>tiled_bytes</code>. </details>
+# tiles and use the memory for a larger tile_m.
+# </details>
+# <details><summary>Hint 3</summary>
+# Let the computer choose: for every tile_m from 1 to m, find the largest tile_n for which three tiles with tile_k = 1
+# fit; of these pairs, keep the one with the smallest <code>tiled_bytes</code>.
+# </details>
 
 
 # %% nbgrader={"grade": false, "grade_id": "b-schedule", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "b", "role": "solution", "needs": ["setup", "a"], "title": "Choose tiles for a given memory"}
@@ -718,9 +725,7 @@ scorecard.passed("d")
 # which of rules 2 and 3 still hold then? What would you lose with tiles half as large? A person reads your answer; it
 # gives up to 5 points.
 
-# %% [markdown] nbgrader={"grade": true, "grade_id": "d-why", "locked": false, "points": 5, "schema_version": 3,
-# "solution": true, "task": false} mlsys={"question": "d-why", "role": "written", "needs": ["setup"], "title": "Say
-# why"}
+# %% [markdown] nbgrader={"grade": true, "grade_id": "d-why", "locked": false, "points": 5, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "d-why", "role": "written", "needs": ["setup"], "title": "Say why"}
 # ### BEGIN SOLUTION
 # #: *Your answer*
 # 64 x 64 x 32 with three stages takes 3 x (64 + 64) x 32 x 4 bytes = 48 KiB of shared memory, which fits the 64 KiB of
@@ -1003,7 +1008,8 @@ show_gap("case 3", tiled_bytes(512, 512, 512, 64, 64, 4), counted)
 # </details>
 # <details><summary>Hint 3</summary>
 # Two of the five causes are not right for any of the three cases: a count of bytes says nothing about time, and all
-# three predictions include m n for C. </details>
+# three predictions include m n for C.
+# </details>
 
 # %% nbgrader={"grade": false, "grade_id": "gap-causes", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "gap", "role": "solution", "needs": ["setup"], "title": "Why prediction and count differ"}
 ### BEGIN SOLUTION
