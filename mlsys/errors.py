@@ -5,7 +5,7 @@ from difflib import get_close_matches
 
 
 class UserError(Exception):
-    """A mistake that the reader, student or instructor can mend; the command line prints it and exits with status 2."""
+    """A mistake that the user can correct; the command line prints it and exits with status 2."""
 
 
 class NeedsYes(UserError):

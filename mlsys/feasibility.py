@@ -54,7 +54,7 @@ class Feasibility:
 
     @property
     def binding(self) -> Gate:
-        """The gate with the highest load: the one to mend first."""
+        """The gate with the highest load: the one to relieve first."""
         return max(self.gates, key=lambda gate: gate.load)
 
     @property
@@ -95,7 +95,7 @@ def feasibility(
         utilization: share of the peak that is reached, above 0 and up to 1.
 
     Raises:
-        InvalidValue: if a value is negative, a limit zero, or the utilization lies outside.
+        InvalidValue: if a value is negative, a limit is zero, or the utilization is out of range.
         pint.DimensionalityError: if a quantity has another dimension.
 
     >>> from mlsys.units import GB, TB, TFLOP, ms, second
@@ -105,7 +105,7 @@ def feasibility(
     (False, 'bandwidth', <Quantity(140.0, 'millisecond')>)
     """
     if not 0 < utilization <= 1:
-        raise InvalidValue(f"utilization is {utilization!r}: the reached share of the peak lies above 0 and up to 1")
+        raise InvalidValue(f"utilization is {utilization!r}: it must be above 0 and at most 1")
     stored = amount("weights", weights, "byte") + amount("kv_cache", kv_cache, "byte")
     moved = stored if traffic is None else amount("traffic", traffic, "byte")
     moving_s = moved / positive_amount("bandwidth", bandwidth, "byte/second")

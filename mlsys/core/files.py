@@ -24,7 +24,7 @@ def write_atomically(path: Path, data: bytes) -> None:
             os.fsync(file.fileno())
         draft.replace(path)
     except OSError as error:
-        raise UserError(f"{path} cannot be written ({error.strerror}): make room or mend its permissions") from error
+        raise UserError(f"{path} cannot be written ({error.strerror}): make room or correct its permissions") from error
 
 
 def make_room(path: Path) -> None:

@@ -108,7 +108,7 @@ def _check_regions(source: str, where: str, role: str) -> None:
     if role in ANSWERS and "SOLUTION" not in kinds:
         raise LabError(f"{where}: an answer cell needs a `### BEGIN SOLUTION` ... `### END SOLUTION` region")
     if role not in ANSWERS and "SOLUTION" in kinds:
-        raise LabError(f"{where}: a solution region stands outside the answer cells, so students would see it")
+        raise LabError(f"{where}: a solution region is outside the answer cells, so students would see it")
     if role not in (TEST, SPEED) and "HIDDEN TESTS" in kinds:
         raise LabError(f"{where}: hidden tests belong in test and speed cells only")
 

@@ -73,7 +73,7 @@ def log_to(path: Path) -> Iterator[None]:
 
 
 def _find_nbgraders_programs() -> None:
-    # nbgrader starts `alembic` by name, which stands beside the Python that runs this.
+    # nbgrader starts `alembic` by name, which is beside the Python that runs this.
     folder = str(Path(sys.executable).parent)
     if folder not in os.environ.get("PATH", "").split(os.pathsep):
         os.environ["PATH"] = os.pathsep.join([folder, os.environ.get("PATH", "")])

@@ -1,7 +1,7 @@
 """`mlsys publish DIR`: the public tree that students get, and nothing else.
 
 It holds the built site, the released notebooks and the chapters' notebooks for Colab, and a wheel of the package; no
-lab source, no solution and no hidden test. The site lies at its top, so that a static host can serve it as it is.
+lab source, no solution and no hidden test. The site is at its top, so that a static host can serve it as it is.
 """
 
 import os
@@ -78,7 +78,7 @@ def publish(root: Path, tree: CourseTree, folder: Path) -> int:
         _write(folder, files, before)
     except OSError as error:
         raise UserError(
-            f"{folder} cannot be written ({error}): choose another folder or mend its permissions"
+            f"{folder} cannot be written ({error}): choose another folder or correct its permissions"
         ) from error
     return len(files)
 
@@ -129,7 +129,7 @@ def _published_before(folder: Path) -> list[str]:
         foreign = sorted(path.name for path in folder.iterdir() if path.name != ".git")
     except PermissionError as error:
         raise UserError(
-            f"{folder} cannot be read ({error.strerror}): choose another folder or mend its permissions"
+            f"{folder} cannot be read ({error.strerror}): choose another folder or correct its permissions"
         ) from error
     if foreign:
         raise UserError(

@@ -19,7 +19,7 @@ def release(root: Path, tree: CourseTree, names: list[str] | None = None) -> lis
 
     Args:
         root: the course repository.
-        tree: where the nbgrader tree lies.
+        tree: where the nbgrader tree is.
         names: the labs to release; all of them when None.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Where everything of a course lies on disk: the nbgrader tree, plus versions, records and results beside it."""
+"""Where everything of a course is on disk: the nbgrader tree, plus versions, records and results beside it."""
 
 import os
 import secrets
@@ -144,7 +144,7 @@ class CourseTree:
                 raise PermissionError(13, "no permission to write", str(self.root))
         except OSError as error:
             raise UserError(
-                f"{self.root} cannot be written ({error}): choose another folder or mend its permissions"
+                f"{self.root} cannot be written ({error}): choose another folder or correct its permissions"
             ) from error
 
     def secret(self) -> str:

@@ -28,7 +28,7 @@ def iron_law(
         overlap: whether movement and arithmetic hide each other.
 
     Raises:
-        InvalidValue: if a value is negative, a rate is zero, or the efficiency lies outside.
+        InvalidValue: if a value is negative, a rate is zero, or the efficiency is out of range.
         pint.DimensionalityError: if a quantity has another dimension.
 
     >>> from mlsys.units import GB, TB, TFLOP, ms, second
@@ -36,7 +36,7 @@ def iron_law(
     <Quantity(2.002, 'second')>
     """
     if not 0 < efficiency <= 1:
-        raise InvalidValue(f"efficiency is {efficiency!r}: the reached share of the peak lies above 0 and up to 1")
+        raise InvalidValue(f"efficiency is {efficiency!r}: it must be above 0 and at most 1")
     moving = amount("data", data, "byte") / positive_amount("bandwidth", bandwidth, "byte/second")
     computing = amount("operations", operations, "flop") / (positive_amount("peak", peak, "flop/second") * efficiency)
     busy = max(moving, computing) if overlap else moving + computing

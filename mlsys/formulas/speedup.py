@@ -37,7 +37,7 @@ def amdahl_ceiling(p: float) -> float:
         p: share of the original time that is accelerated, 0 to 1.
 
     Raises:
-        InvalidValue: if p lies outside.
+        InvalidValue: if p is out of range.
 
     >>> round(amdahl_ceiling(0.8), 9)
     5.0
@@ -73,7 +73,7 @@ def amdahl_grid(shares: Sequence[float], speedups: Sequence[float]) -> list[list
         speedups: values of s.
 
     Raises:
-        InvalidValue: if a value lies outside what `amdahl` takes.
+        InvalidValue: if a value is outside what `amdahl` accepts.
 
     >>> [[round(x, 2) for x in row] for row in amdahl_grid([0.8, 0.999], [1, 1000])]
     [[1.0, 4.98], [1.0, 500.25]]
@@ -83,4 +83,4 @@ def amdahl_grid(shares: Sequence[float], speedups: Sequence[float]) -> list[list
 
 def _check_share(p: float) -> None:
     if not 0 <= p <= 1:
-        raise InvalidValue(f"p is {p!r}: a share of the time lies between 0 and 1; nearest: {1 if p > 1 else 0}")
+        raise InvalidValue(f"p is {p!r}: a share of the time must be between 0 and 1; nearest: {1 if p > 1 else 0}")

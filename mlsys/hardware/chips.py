@@ -195,7 +195,7 @@ class _PeakEntry(Number, frozen=True, kw_only=True):
 
 
 class _ChipEntry(Entry, frozen=True, kw_only=True):
-    """A file of `data/chips`; the properties stand in the order in which pages show them."""
+    """A file of `data/chips`; the properties are in the order in which pages show them."""
 
     name: str
     vendor: str

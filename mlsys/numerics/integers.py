@@ -18,7 +18,7 @@ class IntFormat:
         bits: width.
 
     Raises:
-        InvalidValue: if the width lies outside.
+        InvalidValue: if the width is out of range.
 
     >>> int4 = IntFormat(4)
     >>> int4.min, int4.max, int4.layout(-3)
@@ -42,7 +42,7 @@ class IntFormat:
         return -(1 << (self.bits - 1))
 
     def round(self, values: ArrayLike) -> IntArray:
-        """The nearest integers of the format: ties to even, and the ends for what lies beyond.
+        """The nearest integers of the format: ties to even, and the ends for what is beyond them.
 
         Args:
             values: finite numbers of any shape.
@@ -79,7 +79,7 @@ class IntFormat:
         """
         code = np.asarray(codes, dtype=np.int64)
         if ((code < 0) | (code >> self.bits != 0)).any():
-            raise InvalidValue(f"a code of int{self.bits} lies between 0 and {(1 << self.bits) - 1}")
+            raise InvalidValue(f"a code of int{self.bits} must be between 0 and {(1 << self.bits) - 1}")
         result: IntArray = np.where(code > self.max, code - (1 << self.bits), code)
         return result
 

@@ -94,7 +94,7 @@ def step_time(compute: Amount, communication: Amount, overlap: float = 0.0) -> Q
         overlap: share of the communication that may run beside computing, 0 to 1.
 
     Raises:
-        InvalidValue: if a value is negative or the overlap lies outside.
+        InvalidValue: if a value is negative or the overlap is out of range.
         pint.DimensionalityError: if a quantity has another dimension.
 
     >>> from mlsys.units import ms
@@ -102,7 +102,7 @@ def step_time(compute: Amount, communication: Amount, overlap: float = 0.0) -> Q
     (<Quantity(14.0, 'millisecond')>, <Quantity(10.0, 'millisecond')>)
     """
     if not 0 <= overlap <= 1:
-        raise InvalidValue(f"overlap is {overlap!r}: a share lies between 0 and 1; nearest: {1 if overlap > 1 else 0}")
+        raise InvalidValue(f"overlap is {overlap!r}: a share is between 0 and 1; nearest: {1 if overlap > 1 else 0}")
     computing_s, sending_s = amount("compute", compute, "second"), amount("communication", communication, "second")
     return ureg.Quantity(computing_s + sending_s - min(overlap * sending_s, computing_s), "second")
 
@@ -131,7 +131,7 @@ def speedup(n: int, compute: Amount, communication: Amount, overlap: float = 0.0
         overlap: share of the communication that may run beside computing, 0 to 1.
 
     Raises:
-        InvalidValue: if a value is negative, compute is zero, the overlap lies outside, or n is no positive integer.
+        InvalidValue: if a value is negative, compute is zero, the overlap is out of range, or n is no positive integer.
         pint.DimensionalityError: if a quantity has another dimension.
 
     >>> from mlsys.units import GB, ms, second
@@ -160,6 +160,6 @@ def training_time(flops: Amount, chips: int, peak: Amount, utilization: float = 
     <Quantity(10.1, 'year')>
     """
     if not 0 < utilization <= 1:
-        raise InvalidValue(f"utilization is {utilization!r}: the reached share of the peak lies above 0 and up to 1")
+        raise InvalidValue(f"utilization is {utilization!r}: it must be above 0 and at most 1")
     rate = positive_int("chips", chips) * positive_amount("peak", peak, "flop/second") * utilization
     return ureg.Quantity(amount("flops", flops, "flop") / rate, "second")

@@ -1,4 +1,4 @@
-"""N:M sparsity: at most n non-zeros in every group of m neighbors of a row, as sparse tensor cores want 2:4.
+"""N:M sparsity: at most n non-zeros in every group of m neighbors of a row, such as the 2:4 of sparse tensor cores.
 
 Source: Mishra et al., Accelerating Sparse Deep Neural Networks, arXiv:2104.08378 (2021).
 """
@@ -15,7 +15,7 @@ from mlsys.sparsity.storage import metadata_bits
 
 @dataclass(frozen=True)
 class NMSparse:
-    """A matrix whose rows are cut into groups of m, of which n values and their places are kept.
+    """A matrix whose rows are cut into groups of m, and n values of each group are kept with their places.
 
     Attributes:
         shape: rows and columns of the whole matrix.

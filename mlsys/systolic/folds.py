@@ -122,7 +122,7 @@ def _exact_type(a: Values, b: Values, stuck: int) -> np.dtype[np.number]:
 
 
 def check_inside(fault: Fault | None, rows: int, cols: int) -> None:
-    """Raise InvalidValue when the fault lies outside the array."""
+    """Raise InvalidValue when the fault is outside the array."""
     if fault is not None:
         int_at_most("row of the fault, counted from 1,", fault.row + 1, rows, f"the array has {rows} rows")
         int_at_most("column of the fault, counted from 1,", fault.col + 1, cols, f"the array has {cols} columns")

@@ -184,7 +184,7 @@ def line_utilization(
     """Return the share of fetched bytes that a walk over a row-major matrix uses, with few lines kept near.
 
     The matrix starts on a line. Along the rows each line serves all its elements before the next. Down a column each
-    element lies in another line (unless a row is shorter than a line), and it is fetched again for the next column
+    element is in another line (unless a row is shorter than a line), and it is fetched again for the next column
     unless the whole column's lines are kept: least recently used goes first.
 
     Args:

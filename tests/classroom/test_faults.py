@@ -212,7 +212,7 @@ def test_a_course_that_cannot_be_written_is_named_and_stays_as_it_is(
     done = course.grade(within=inside(*EVERYTHING, "--ro-bind", root, root))
     assert done.returncode == 2
     assert re.search(
-        r"_build/course cannot be written \(.*(Read-only|permission).*\): .*mend its permissions", done.stderr
+        r"_build/course cannot be written \(.*(Read-only|permission).*\): .*correct its permissions", done.stderr
     )
     assert "Traceback" not in done.stderr
     assert course.grade().returncode == 0
@@ -257,7 +257,7 @@ def test_submissions_that_cannot_be_read_are_named(course: Course) -> None:
     done = course.grade(within=HELD_TO_PERMISSIONS)
     folder.chmod(0o755)
     assert done.returncode == 2
-    assert "in cannot be read (Permission denied): mend its permissions" in done.stderr
+    assert "in cannot be read (Permission denied): correct its permissions" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -1,4 +1,4 @@
-"""A CSV file as its cells stand in it: what is not changed is written back byte for byte.
+"""A CSV file with its cells as they were written: what is not changed is written back byte for byte.
 
 A spreadsheet runs a cell that begins with one of `= + - @`. It may split a file at commas, semicolons or tabs, whatever
 it was written with, so a cell may become several: each piece between two of these counts, and its quotes do not protect
@@ -138,7 +138,7 @@ def parse_table(text: str) -> Table:
     while position < len(text) or raw:
         match = cell.match(text, position)
         if match is None:
-            raise BadCsv(f"line {line}: a quote is not closed, or text follows it; mend the quotes of that line")
+            raise BadCsv(f"line {line}: a quote is not closed, or text follows it; correct the quotes in that line")
         raw.append(match[1])
         position = match.end()
         if match[2] != separator:

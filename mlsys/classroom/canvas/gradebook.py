@@ -1,6 +1,6 @@
 """Canvas's gradebook as it exports it, filled in one assignment's column and otherwise left byte for byte as it was.
 
-What stands in such a file: a row of column names; perhaps a row that says "Manual Posting" (or "Muted") for assignments
+Such a file contains a row of column names; perhaps a row that says "Manual Posting" (or "Muted") for assignments
 with hidden grades; a row "Points Possible", with "(read only)" in computed columns; one row per student, the last one
 perhaps Canvas's own "Student, Test". Cells may hold "EX" (excused) and "N/A" (not assigned to this student).
 Source: `lib/gradebook_exporter.rb` and `lib/gradebook_importer.rb` of https://github.com/instructure/canvas-lms.
@@ -31,7 +31,7 @@ class BadGradebook(InvalidValue):
 
 @dataclass(frozen=True)
 class Assignment:
-    """One assignment's column: where it stands, its name there, the title and id in it, and the points possible."""
+    """One assignment's column: where it is, its name there, the title and id in it, and the points possible."""
 
     index: int
     header: str
@@ -53,7 +53,7 @@ class Gradebook:
         return self.table.rows[0].values()
 
     def person(self, row: int) -> Person:
-        """Return who stands in a row."""
+        """Return the student of a row."""
         cells = self.table.rows[row]
         about = {name: cells[self.header.index(name)].strip() for name in _ABOUT_STUDENTS if name in self.header}
         name = about.get("Student") or f"{about.get('LastName', '')}, {about.get('FirstName', '')}".strip(", ")

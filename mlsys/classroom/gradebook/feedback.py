@@ -1,7 +1,7 @@
 """The page that a student gets back: verdicts, points, what they mean, what was repaired; no hidden test.
 
-The page stands on its own: it loads nothing from anywhere, and everything of the student's is escaped or cleaned. It is
-made in the helper process, and decides nothing: a text that cannot be set, or not in time, is shown as it stands.
+The page loads nothing from anywhere, and everything of the student's is escaped or cleaned. It is made in the helper
+process, and decides nothing: a text that cannot be set, or not in time, is shown unchanged.
 """
 
 import logging
@@ -44,7 +44,7 @@ class QuestionResult:
 
 @dataclass(frozen=True)
 class Page:
-    """All that a feedback page says; `plain` tells that texts stand there as they were written."""
+    """All that a feedback page says; `plain` says that texts are shown as they were written."""
 
     title: str
     student: str
@@ -209,7 +209,7 @@ def _template_and_style() -> tuple[jinja2.Template, str]:
 
 
 def _code_spans(text: str) -> Markup:
-    """Return plain text as HTML, with code where it stands between backticks; everything is escaped."""
+    """Return plain text as HTML, with code where it is between backticks; everything is escaped."""
     return Markup(_CODE_SPAN.sub(r"<code>\1</code>", escape(text)))
 
 

@@ -68,7 +68,7 @@ def prose(source: str, pictures: Attachments | None = None) -> str:
 
 
 def plain(text: str, pictures: Attachments | None = None, *, most: int = MAX_PROSE) -> str:
-    """Return the text as it stands, and below it its pictures."""
+    """Return the text unchanged, and below it its pictures."""
     shown = f"{escape(text[:most])}..." if len(text) > most else escape(text)
     below = (f'<p><img src="{_address(bundle)}" alt="{escape(name)}"></p>' for name, bundle in (pictures or {}).items())
     return f"<pre>{shown}</pre>{''.join(below)}"

@@ -42,7 +42,7 @@ Processed = tuple[NotebookNode, ResourcesDict]
 
 def configure(c: Config) -> None:
     """Set the lists of steps; called by the `nbgrader_config.py` that `mlsys release` writes."""
-    # nbgrader starts `alembic` by name, which stands beside the Python that runs this.
+    # nbgrader starts `alembic` by name, which is beside the Python that runs this.
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     # nbgrader builds its submissions in an order that SQLAlchemy warns about, to no effect.
     warnings.filterwarnings("ignore", category=SAWarning, message="Object of type .* not in session")

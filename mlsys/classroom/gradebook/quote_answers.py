@@ -1,4 +1,4 @@
-"""What a student wrote, made harmless for whoever marks it.
+"""What a student wrote, made harmless for the person who marks it.
 
 nbgrader's formgrader shows the autograded notebook as a page of the instructor's own Jupyter server and leaves HTML in
 Markdown as it is: a script in a written answer would run with the instructor's rights, and could change grades. So the
@@ -40,7 +40,7 @@ def is_students(cell: NotebookNode) -> bool:
 
 
 def quoted(text: str) -> str:
-    r"""Return Markdown that shows `text` as it stands.
+    r"""Return Markdown that shows `text` unchanged.
 
     >>> quoted("a < b")
     '<pre>\na &lt; b\n</pre>'

@@ -157,6 +157,6 @@ def _fault_in_log(text: str) -> str:
 
 def _cure(tree: CourseTree, fault: str) -> str:
     return (
-        f"{tree.root} cannot be written ({fault}): make room on its disk, mend its permissions, or close whatever "
+        f"{tree.root} cannot be written ({fault}): make room on its disk, correct its permissions, or close whatever "
         "else uses its gradebook; then run the same command again. What is graded is kept."
     )

@@ -60,7 +60,7 @@ class BadArchive(InvalidValue):
 
 @contextmanager
 def open_source(source: Path, lab: str = "") -> Iterator[list[SubmittedFile]]:
-    """Yield the files of a folder or a zip, in order of their names; an empty folder stands there as `name/`.
+    """Yield the files of a folder or a zip, in order of their names; an empty folder is listed as `name/`.
 
     Args:
         source: the folder or zip.

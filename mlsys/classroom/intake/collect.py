@@ -87,7 +87,7 @@ def collect(
 
     Args:
         source: an nbgrader tree, a folder of `<student>.ipynb`, or an LMS download, as a folder or zip (`layouts` lists
-            the names); None for what lies in the tree's own `submitted/`.
+            the names); None for what is in the tree's own `submitted/`.
         tree: the nbgrader tree.
         lab: the lab.
         roster: gives the students' ids, due times and late days.
@@ -98,7 +98,7 @@ def collect(
 
     Raises:
         UserError: no such source, a zip beyond the limits, an unknown policy, a policy that needs due times which the
-            roster does not have, a source of which more than half is another lab's, or a folder that cannot be
+            roster does not have, a source more than half of which is another lab's, or a folder that cannot be
             written.
     """
     candidates((), policy)
@@ -191,7 +191,7 @@ def put(tree: CourseTree, store: Store, lab: str, student: str, choice: Choice) 
 
 
 def _was_put_there(attempt: Attempt, history: History) -> bool:
-    """Return whether what lies in the tree is what `put` left: an attempt that is known, or nothing."""
+    """Return whether what is in the tree is what `put` left: an attempt that is known, or nothing."""
     nothing = attempt.name.endswith("/")
     return bool(history.attempts) if nothing else attempt.digest in {one.digest for one in history.attempts}
 

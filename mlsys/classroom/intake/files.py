@@ -17,7 +17,7 @@ from mlsys.errors import UserError
 MAX_FILES = 200_000
 """Files of a whole source, so that its list fits into memory: a thousand students with two hundred files each."""
 MAX_STUDENT_FILES = 2_000
-"""Files and folders of one student; whoever hands in more is refused, and nobody else is."""
+"""Files and folders of one student; a student who hands in more is refused, and nobody else is."""
 MAX_DEPTH = 8
 SUBMITTED = "submitted"
 """The folder of an nbgrader tree that holds the students' folders."""
@@ -55,9 +55,9 @@ class SubmittedFile:
 
 
 def files_in(root: Path, lab: str = "") -> Iterator[SubmittedFile]:
-    """Yield the files in a folder and its subfolders; an empty folder stands there as `name/`.
+    """Yield the files in a folder and its subfolders; an empty folder is listed as `name/`.
 
-    A student's folder that holds more than `MAX_STUDENT_FILES`, or that cannot be read, stands there as `name/` too,
+    A student's folder that holds more than `MAX_STUDENT_FILES`, or that cannot be read, is listed as `name/` too,
     with the reason why it is refused.
 
     Args:
@@ -96,7 +96,7 @@ def _shared(folder: Path, root: Path, lab: str, levels: int) -> Iterator[Submitt
                     folders.append(Path(entry.path))
     except OSError as error:
         if folder == root:
-            raise UserError(f"{root} cannot be read ({error.strerror}): mend its permissions") from error
+            raise UserError(f"{root} cannot be read ({error.strerror}): correct its permissions") from error
         yield _unreadable(folder, root, error)
         return
     for below in folders:

@@ -104,7 +104,7 @@ def place(
         if len(possible) > 1:
             possible = [one for one in possible if any(one.knows(name) for name in real)] or possible
         if len(possible) > 1:
-            reason = f"in doubt: {shared!r} may be a student's folder or hold those of all: take out what lies in it"
+            reason = f"in doubt: {shared!r} may be a student's folder or hold those of all: move out what is in it"
             return [], [*ignored, Ignored(f"{shared}/", reason)]
         layout = possible[0] if possible else inner
     handed: list[Upload] = []
@@ -250,7 +250,7 @@ def _time(stamps: list[SubmittedFile]) -> tuple[datetime | None, str]:
     """Return the time in nbgrader's file, or why it is not known."""
     try:
         if len(stamps) > 1:
-            raise Refused("it stands there twice")
+            raise Refused("it is there twice")
         return parse_time(stamps[0].read()[:100].decode("ascii", "replace").strip()), ""
     except (BadTime, Refused) as error:
         # Without a time, rather than with that of the file: whoever needs it is told.

@@ -63,7 +63,7 @@ def canvas_readings(name: str) -> list[Reading]:
         if all(_stays_in_a_name(character) for character in who):
             number, title = rest
             found.append(Reading(Person(name=who, canvas_id=user), f"{who}_{user}", title, number, late))
-    # What Canvas writes in capitals is its own mark or stands in the title.
+    # What Canvas writes in capitals is its own mark or part of the title.
     return [reading for reading in found if not re.search("[A-Z]", reading.person.name)] or found
 
 

@@ -14,11 +14,11 @@ def notebook_of(handed: list[Upload], lab: str) -> list[Upload]:
     """Return those of one person's files that are attempts at the lab, oldest first.
 
     Files called like the lab (`tiling.ipynb`, `tiling-1.ipynb`, `tiling (2).ipynb`) count before all others; otherwise
-    the only notebook does, whatever its name. What lies in folders of the student's own counts only where no notebook
-    lies outside of them.
+    the only notebook does, whatever its name. What is in folders of the student's own counts only where no notebook
+    is outside of them.
 
     Raises:
-        Refused: no notebook, too many, or several of which none is called like the lab.
+        Refused: no notebook, too many, or several, none of which has the lab's name.
     """
     notebooks = [item for item in handed if item.is_notebook]
     if not notebooks:

@@ -17,7 +17,7 @@ from urllib.parse import quote
 MAX_BYTES = 5_000_000
 """Most bytes of one picture; a photograph of a phone has about 4 MB."""
 MAX_ALL_BYTES = 10_000_000
-"""Most bytes of all pictures of a notebook; they stand in the feedback page too."""
+"""Most bytes of all pictures of a notebook; they are in the feedback page too."""
 MAX_PICTURES = 20
 MAX_PIXELS = 50_000_000
 """Most pixels of one picture: a small file can hold a picture that no browser has the memory for."""
@@ -43,7 +43,7 @@ class Pictures:
 
         Args:
             source: its text.
-            attachments: as they stand in the file: whatever JSON can hold.
+            attachments: as they are in the file: anything that JSON can hold.
 
         Returns:
             The text, which names each picture as `attachment:picture-N.png`, and the attachments of these names.

@@ -75,7 +75,7 @@ def restore(tree: CourseTree, backup: Path) -> None:
                 _link(backup / name, draft)
             draft.replace(target)
     except OSError as error:
-        raise UserError(f"{tree.root} cannot be written ({error}): mend that and run the same command again") from error
+        raise UserError(f"{tree.root} cannot be written ({error}): solve that and run the command again") from error
 
 
 def _files(tree: CourseTree, lab: str) -> Iterator[Path]:

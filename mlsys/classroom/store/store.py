@@ -159,8 +159,8 @@ class FileStore:
             return History()
         except (Unreadable, ValueError, TypeError, KeyError) as error:
             raise UserError(
-                f"{path} cannot be read ({error}): mend it (times look like {TIME_EXAMPLE}), restore it, or delete it "
-                "to begin a new list"
+                f"{path} cannot be read ({error}): correct it (times look like {TIME_EXAMPLE}), restore it, or delete "
+                "it to begin a new list"
             ) from error
 
     def save_history(self, lab: str, student: str, history: History) -> None:

@@ -127,7 +127,7 @@ def plausible(time: datetime, now: datetime, what: str = "the time") -> datetime
     """
     time, now = aware(time, what), aware(now, "now")
     if time > now + CLOCK_TOLERANCE:
-        raise BadTime(f"{what} {time:%Y-%m-%d %H:%M} UTC lies in the future: a clock is wrong; set the time right")
+        raise BadTime(f"{what} {time:%Y-%m-%d %H:%M} UTC is in the future: a clock is wrong; correct the time")
     if time < EARLIEST:
         raise BadTime(f"{what} {time:%Y-%m-%d %H:%M} UTC is older than any course: its time was lost; set it right")
     return time

@@ -170,7 +170,7 @@ def parse_roster(text: str) -> Roster:
         key = row["section"] if row["id"] == EVERYBODY else row["id"]
         known = general if row["id"] == EVERYBODY else students
         if key in known:
-            raise row.wrong("id", f"stands in line {known[key].line} already: keep one of both")
+            raise row.wrong("id", f"is in line {known[key].line} already: keep one of the two")
         if known is students and (fault := id_fault(key)):
             raise row.wrong("id", f"is no id: {fault}")
         known[key] = row
@@ -246,7 +246,7 @@ def _check_lms_ids(rows: Collection[_Row]) -> None:
                     column, "was shortened by a spreadsheet: format the column as text, enter the ids again"
                 )
             if value and seen.setdefault(value, row.line) != row.line:
-                raise row.wrong(column, f"stands in line {seen[value]} already: two students cannot share it")
+                raise row.wrong(column, f"is in line {seen[value]} already: two students cannot share it")
 
 
 def _student(row: _Row, general: Mapping[str, _Row], labs: tuple[str, ...]) -> Student:

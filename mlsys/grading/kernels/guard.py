@@ -152,7 +152,7 @@ def _poison(count: int, like: "torch.Tensor") -> "torch.Tensor":
     bits = torch.randint(0, limit, (_BLOCK,), dtype=integer, device=like.device)
     nan = _QUIET_NAN.get(size, {}).get(dtype_name(like))
     block = bits if nan is None else bits + nan
-    # In memory of just that size: what lies behind it would not be compared.
+    # In memory of just that size: what is behind it would not be compared.
     return block.repeat(-(-count // _BLOCK))[:count].clone().view(like.dtype)
 
 

@@ -11,7 +11,7 @@ def check_sandbox(site: Path | None = None, private: Sequence[Path] = ()) -> str
     """Start a sandbox without torch, and look around from a process inside.
 
     Args:
-        site: folder to import `mlsys` from inside; the one that it lies in when None.
+        site: folder to import `mlsys` from inside; the one that it is in when None.
         private: files and folders that students must not read.
 
     Returns:

@@ -183,7 +183,7 @@ def test_two_files_of_one_name_in_a_zip_are_not_guessed_between(tree: CourseTree
     result = take(tmp_path / "in.zip", tree)
     assert "several notebooks were handed in (tiling.ipynb, tiling.ipynb)" in result.refused["ann"]
     assert result.histories["bob"].attempts[0].time is None
-    assert [note.reason for note in result.doubtful] == ["timestamp.txt: it stands there twice"]
+    assert [note.reason for note in result.doubtful] == ["timestamp.txt: it is there twice"]
 
 
 def test_who_handed_in_nothing_but_what_jupyter_left_is_told(tree: CourseTree, tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ def python_folders() -> list[Path]:
 
 
 def installed_package() -> Path:
-    """Return the folder of the package that runs here; installed as a wheel, it lies among Python's own files."""
+    """Return the folder of the package that runs here; installed as a wheel, it is among Python's own files."""
     return PACKAGE.resolve()
 
 

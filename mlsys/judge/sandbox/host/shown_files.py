@@ -28,7 +28,7 @@ class _Mount:
 def exposed(private: Iterable[Path]) -> str:
     """Say which of these files and folders student code could read, and what to do; "" if none.
 
-    A path lies below a shown folder also by a link or as part of another mount. A shown folder inside a private one,
+    A path is below a shown folder also by a link or as part of another mount. A shown folder inside a private one,
     such as a virtual environment in the repository, is no harm.
     """
     mounts = [_Mount.of(line) for line in _MOUNTS.read_text().splitlines()]
