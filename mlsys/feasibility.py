@@ -105,7 +105,7 @@ def feasibility(
     (False, 'bandwidth', <Quantity(140.0, 'millisecond')>)
     """
     if not 0 < utilization <= 1:
-        raise InvalidValue(f"utilization is {utilization!r}: it must be above 0 and at most 1")
+        raise InvalidValue(f"utilization is {utilization!r}: a share of the peak is above 0 and at most 1")
     stored = amount("weights", weights, "byte") + amount("kv_cache", kv_cache, "byte")
     moved = stored if traffic is None else amount("traffic", traffic, "byte")
     moving_s = moved / positive_amount("bandwidth", bandwidth, "byte/second")

@@ -36,7 +36,7 @@ def iron_law(
     <Quantity(2.002, 'second')>
     """
     if not 0 < efficiency <= 1:
-        raise InvalidValue(f"efficiency is {efficiency!r}: it must be above 0 and at most 1")
+        raise InvalidValue(f"efficiency is {efficiency!r}: a share of the peak is above 0 and at most 1")
     moving = amount("data", data, "byte") / positive_amount("bandwidth", bandwidth, "byte/second")
     computing = amount("operations", operations, "flop") / (positive_amount("peak", peak, "flop/second") * efficiency)
     busy = max(moving, computing) if overlap else moving + computing

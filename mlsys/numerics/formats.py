@@ -128,7 +128,7 @@ class FloatFormat:
         """
         code = np.asarray(codes, dtype=np.int64)
         if ((code < 0) | (code >> self.bits != 0)).any():
-            raise InvalidValue(f"a code of {self.name} has {self.bits} bits: the range is 0 to {2**self.bits - 1}")
+            raise InvalidValue(f"a code of {self.name} must be between 0 and {2**self.bits - 1}")
         sign = np.where(code >> (self.bits - 1) & 1, -1.0, 1.0)
         field = code >> self.mantissa_bits & (2**self.exponent_bits - 1)
         mantissa = code & (2**self.mantissa_bits - 1)

@@ -160,6 +160,6 @@ def training_time(flops: Amount, chips: int, peak: Amount, utilization: float = 
     <Quantity(10.1, 'year')>
     """
     if not 0 < utilization <= 1:
-        raise InvalidValue(f"utilization is {utilization!r}: it must be above 0 and at most 1")
+        raise InvalidValue(f"utilization is {utilization!r}: a share of the peak is above 0 and at most 1")
     rate = positive_int("chips", chips) * positive_amount("peak", peak, "flop/second") * utilization
     return ureg.Quantity(amount("flops", flops, "flop") / rate, "second")

@@ -99,7 +99,7 @@ def test_who_came_late_or_not_at_all_is_said_and_no_name_commands_the_terminal()
         {},
         unknown=(Ignored("\x1b[2Jzed", "nobody has its name"),),
         ignored=(Ignored("=1+1", "no notebook"),),
-        doubtful=(Ignored("y", "its time lies in the future"),),
+        doubtful=(Ignored("y", "its time is in the future"),),
         missing=("cy",),
     )
     assert arrivals(collected, COURSE, "tiling").plain.splitlines() == [
@@ -107,7 +107,7 @@ def test_who_came_late_or_not_at_all_is_said_and_no_name_commands_the_terminal()
         "late: ann: 2 late days",
         "unknown: ?[2Jzed: nobody has its name",
         "ignored: '=1+1: no notebook",
-        "doubtful: y: its time lies in the future",
+        "doubtful: y: its time is in the future",
     ]
 
 

@@ -344,7 +344,7 @@ def test_policy_that_needs_due_times_says_so(tree: CourseTree, tmp_path: Path) -
 def test_file_time_in_the_future_is_in_doubt_and_not_on_time(tree: CourseTree, tmp_path: Path) -> None:
     source = folder(tmp_path / "in", {"cy.ipynb": (notebook(), NOW + timedelta(days=400))})
     result = take(source, tree, policy="on-time")
-    assert "lies in the future" in result.doubtful[0].reason
+    assert "is in the future" in result.doubtful[0].reason
     assert "is not known" in result.refused["cy"]
 
 
