@@ -21,14 +21,6 @@ CHIP_COLORS = ("BlueLine", "GreenLine")
 """Of the two chips that a figure compares, in its order."""
 
 
-SOFTMAX_FLOPS = 5
-"""Per element: maximum, subtraction, exponential, sum, division."""
-
-LAYERNORM_FLOPS = 8
-"""Per element: one addition for the mean, subtraction, square and addition for the variance, subtraction and
-multiplication to normalize, scale and shift."""
-
-
 EAGER = "eager torch"
 """What the fusion lab's rows call PyTorch's own kernel."""
 
@@ -171,10 +163,8 @@ def op_of(row: Row) -> Op:
     shape, dtype = row.shape, row.dtype
     made = {
         "vector add": lambda: ops.elementwise(elements=shape[0], inputs=2, dtype=dtype),
-        "softmax": lambda: ops.softmax(rows=shape[0], cols=shape[1], flops_per_element=SOFTMAX_FLOPS, dtype=dtype),
-        "layernorm": lambda: ops.layernorm(
-            rows=shape[0], cols=shape[1], flops_per_element=LAYERNORM_FLOPS, dtype=dtype
-        ),
+        "softmax": lambda: ops.softmax(rows=shape[0], cols=shape[1], dtype=dtype),
+        "layernorm": lambda: ops.layernorm(rows=shape[0], cols=shape[1], dtype=dtype),
         "embedding": lambda: ops.embedding_bag(bags=shape[0], bag_size=shape[1], dim=shape[2], dtype=dtype),
         "dense layer by batch": lambda: ops.linear(batch=shape[0], d_in=shape[1], d_out=shape[2], dtype=dtype),
         "matmul by dtype": lambda: ops.matmul(m=shape[0], n=shape[1], k=shape[2], dtype=dtype),
