@@ -1,4 +1,7 @@
-"""What the roofline lab measures for the record: its vector add, the sweep of its kernel, and the six operations."""
+"""What the roofline lab measures for the record: its vector add, the sweep of its kernel, and the six operations.
+
+All are held against the device's independent roofs: the triad's bandwidth and the chain of multiply-adds.
+"""
 
 from collections.abc import Iterator
 from functools import partial
@@ -38,7 +41,7 @@ def vector_add(names: dict[str, Any], ceilings: Ceilings) -> Row:
     kernel()
     names["grading"].assert_close(out, a + b, what="add_kernel")
     peers = {"torch": partial(torch.add, a, b, out=library)} | compiled(add, a, b)
-    rate = {"work": 3 * a.nbytes / 1e9, "ceiling": ceilings.bandwidth("add").m_as("GB/s"), "rate_unit": "GB/s"}
+    rate = {"work": 3 * a.nbytes / 1e9, "ceiling": ceilings.memory_roof.m_as("GB/s"), "rate_unit": "GB/s"}
     return row("lab", "roofline add", "Triton", (ADDED,), "fp32", call=kernel, peers=peers, **rate)
 
 
@@ -47,7 +50,7 @@ def sweep(names: dict[str, Any], ceilings: Ceilings) -> Iterator[Row]:
     height, width = names["RACES"][0][:2]
     x = torch.rand(height, width, device="cuda")
     sums = torch.empty(height, device="cuda")
-    slope, flat = ceilings.bandwidth("read").m_as("TB/s"), ceilings.fma["fp32"].m_as("TFLOP/s")
+    slope, flat = ceilings.memory_roof.m_as("TB/s"), ceilings.product_roof("fp32").m_as("TFLOP/s")
     for steps in (2**power for power in range(10)):
         shape = (height, width, steps)
         coefficients = torch.randn(steps, device="cuda")
@@ -79,7 +82,7 @@ def six_operations(names: dict[str, Any], ceilings: Ceilings) -> Iterator[Row]:
         "softmax": {"torch.softmax": partial(torch.softmax, x, 1)},
         "layernorm": compiled(functional.layer_norm, x, (names["WIDTH"],), scale, shift),
     }
-    slope, flat = ceilings.copy_bandwidth.m_as("byte/s"), ceilings.matmul["fp32"].m_as("flop/s")
+    slope, flat = ceilings.memory_roof.m_as("byte/s"), ceilings.product_roof("fp32").m_as("flop/s")
     for name, (shape, (flops, moved)) in costs.items():
         bound, _ = names["place"](flops, moved, slope, flat)
         rate = {"work": moved / 1e9, "ceiling": slope / 1e9, "rate_unit": "GB/s"}
