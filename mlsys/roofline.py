@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mlsys.errors import InvalidValue
+from mlsys.errors import UnknownName
 from mlsys.hardware import Accelerator, UnknownPrecision
 from mlsys.measure.ceilings import Ceilings
 from mlsys.ops import Op
@@ -71,18 +71,18 @@ class Roofline:
     def measured(cls, ceilings: Ceilings, precision: str = "fp32") -> "Roofline":
         """The roofline of a device as `mlsys.measure.measure_ceilings` found it.
 
+        The slope is `Ceilings.memory_roof` and the flat parts are `Ceilings.product_roof`, so that no kernel is held
+        against itself.
+
         Raises:
-            InvalidValue: if no matrix product was measured at that precision.
+            UnknownName: if nothing was measured at that precision; it lists what was.
         """
-        if precision not in ceilings.matmul:
-            known = ", ".join(ceilings.matmul)
-            raise InvalidValue(f"{precision} was not measured on {ceilings.device.name}; measured: {known}")
         engine = "vector" if precision in ("fp32", "fp64") else "tensor"
-        peaks = {engine: ceilings.matmul[precision].m_as("flop/s")}
-        if "fp32" in ceilings.matmul:
-            peaks.setdefault("vector", ceilings.matmul["fp32"].m_as("flop/s"))
+        peaks = {engine: ceilings.product_roof(precision).m_as("flop/s")}
+        with suppress(UnknownName):  # without a vector roof, `attainable` refuses vector work with this device's name
+            peaks.setdefault("vector", ceilings.product_roof("fp32").m_as("flop/s"))
         name = f"{ceilings.device.name}, {precision}"
-        return cls(name, ceilings.copy_bandwidth.m_as("byte/s"), peaks, engine, "measured")
+        return cls(name, ceilings.memory_roof.m_as("byte/s"), peaks, engine, "measured")
 
     @property
     def peak(self) -> Quantity:

@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from mlsys import ops
@@ -275,8 +276,8 @@ def test_decode_intensity_is_the_size_of_a_head_group(heads: int, group: int, co
     [
         (ops.elementwise(elements=2**24, inputs=2, dtype="fp32"), 1 / 12),
         (ops.elementwise(elements=10**6, dtype="fp32"), 0.125),
-        (ops.softmax(rows=32 * 12 * 512, cols=512), 0.75),
-        (ops.layernorm(rows=32 * 512, cols=768), 1.5),
+        (ops.softmax(rows=32 * 12 * 512, cols=512), 1.25),
+        (ops.layernorm(rows=32 * 512, cols=768), 2),
         (ops.layernorm(rows=32 * 512, cols=768, flops_per_element=9), 2.25),
         (ops.depthwise_conv2d(n=32, channels=128, h=112, w=112, kernel=3, padding=1), 4.5),
         (ops.conv2d(n=32, c_in=128, h=56, w=56, c_out=256, kernel=3, padding=1), 762),
@@ -305,8 +306,8 @@ def test_intensities_of_the_course(op: Op, expected: float) -> None:
         (ops.conv2d(n=32, c_in=128, h=56, w=56, c_out=256, kernel=3, padding=1), 59_200, 77.7),
         (ops.conv2d(n=32, c_in=128, h=56, w=56, c_out=256, kernel=3), 55_000, 74.0),
         (ops.linear(batch=32, d_in=2048, d_out=2048), 268.4, 8.65),
-        (ops.softmax(rows=32 * 12 * 512, cols=512), 302, 402.7),
-        (ops.layernorm(rows=32 * 512, cols=768), 75.5, 50.3),
+        (ops.softmax(rows=32 * 12 * 512, cols=512), 503.3, 402.7),
+        (ops.layernorm(rows=32 * 512, cols=768), 100.7, 50.3),
         (ops.matmul(m=2048, n=2048, k=64), 537, 8.91),
         (ops.matmul(m=4096, n=4096, k=4096), 137_439, 100.7),
         (ops.linear(batch=1, d_in=4096, d_out=4096), 33.6, 33.6),
@@ -316,6 +317,40 @@ def test_intensities_of_the_course(op: Op, expected: float) -> None:
 def test_work_and_traffic_of_the_course(op: Op, mflop: float, megabytes: float) -> None:
     assert op.flops.m_as("MFLOP") == pytest.approx(mflop, rel=0.002)
     assert op.bytes.m_as("MB") == pytest.approx(megabytes, rel=0.002)
+
+
+class Steps(TorchDispatchMode):
+    """Counts the elements on which each arithmetic step of torch works; a step on one number per row counts as none."""
+
+    def __init__(self, cols: int) -> None:
+        super().__init__()
+        self.cols, self.elements = cols, 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        matrices = [t for t in (*args, result) if isinstance(t, torch.Tensor) and t.shape[-1:] == (self.cols,)]
+        self.elements += max((t.numel() for t in matrices if t.dim() == 2), default=0)
+        return result
+
+
+def softmax_in_steps(x: torch.Tensor) -> torch.Tensor:
+    e = torch.exp(x - x.amax(1, keepdim=True))
+    return e / e.sum(1, keepdim=True)
+
+
+def layernorm_in_steps(x: torch.Tensor) -> torch.Tensor:
+    gamma, beta = torch.full(x.shape[1:], 2.0), torch.full(x.shape[1:], 3.0)
+    mean = x.sum(1, keepdim=True) / x.shape[1]
+    inverse = 1 / torch.sqrt(torch.square(x - mean).sum(1, keepdim=True) / x.shape[1])
+    return (x - mean) * inverse * gamma + beta
+
+
+@pytest.mark.parametrize(("op_of", "in_steps"), [(ops.softmax, softmax_in_steps), (ops.layernorm, layernorm_in_steps)])
+def test_flops_of_rows_are_the_steps_of_a_plain_implementation(op_of: Any, in_steps: Any) -> None:
+    x = torch.randn(7, 33, dtype=torch.float64)
+    with Steps(cols=33) as steps:
+        in_steps(x)
+    assert op_of(rows=7, cols=33).flops.m_as("flop") == steps.elements
 
 
 @pytest.mark.parametrize(("dtype", "limit"), [("fp16", 0.5), ("fp32", 0.25)])

@@ -51,12 +51,27 @@ def test_ops_in_turn_add_up(a100):
 
 def test_a_measured_roofline_uses_the_measured_rates():
     device = Device(kind="cpu", name="two cores")
-    ceilings = Ceilings(device, ureg("20 GB/s"), {"fp32": ureg("0.2 TFLOP/s")})
+    ceilings = Ceilings(device, ureg("18 GB/s"), {"fp32": ureg("0.2 TFLOP/s")}, {"add": ureg("20 GB/s")})
     roofline = Roofline.measured(ceilings)
     assert roofline.ridge().m == pytest.approx(10)
     assert roofline.bound(ops.matmul(m=512, n=512, k=512, dtype="fp32")) == "compute"
-    with pytest.raises(ValueError, match="int8 was not measured on two cores; measured: fp32"):
+    with pytest.raises(LookupError, match="unknown precision measured on two cores 'int8'.*fp32"):
         Roofline.measured(ceilings, "int8")
+
+
+def test_a_measured_roofline_has_the_roofs_that_no_library_set():
+    """Triad, mma chain and fma chain of an H200 in the record, not its copies and its library's products."""
+    gpu = Ceilings(
+        Device(kind="gpu", name="an H200"),
+        ureg("4250 GB/s"),
+        {"fp32": ureg("51 TFLOP/s"), "fp16": ureg("675 TFLOP/s")},
+        {"add": ureg("4352 GB/s"), "triad": ureg("4369 GB/s")},
+        {"fp32": ureg("61 TFLOP/s")},
+        mma={"fp16": ureg("821 TFLOP/s")},
+    )
+    half, full = Roofline.measured(gpu, "fp16"), Roofline.measured(gpu)
+    assert (half.bandwidth.m, half.peak.m, full.peak.m) == pytest.approx((4369, 821, 61))
+    assert half.ridge("vector").m == pytest.approx(61e3 / 4369)
 
 
 def test_vector_work_without_a_vector_roof_is_refused(a100):
@@ -71,5 +86,5 @@ def test_the_picture_puts_each_op_at_its_intensity(a100):
     shown = [ops.softmax(rows=512, cols=512).named("softmax"), ops.matmul(m=512, n=512, k=512).named("matmul")]
     ax = a100.plot(shown)
     points = {line.get_label(): line.get_xdata()[0] for line in ax.lines if line.get_marker() == "o"}
-    assert points == {"softmax": pytest.approx(0.75), "matmul": pytest.approx(512 / 3)}
+    assert points == {"softmax": pytest.approx(1.25), "matmul": pytest.approx(512 / 3)}
     plt.close(ax.figure)

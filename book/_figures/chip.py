@@ -1,10 +1,6 @@
 """A GPU as a box diagram: its memories from the arithmetic to the host, with the rate of each path on its arrow.
 
-A chapter draws it with `boxes`, stresses the path that it is about, and glues the same numbers from `paths`. Alt text
-that fits the A100: "Boxes from top to bottom: tensor cores and FP32 lanes, registers, L1 cache with shared memory, all
-three inside a stack of SMs; below it the L2 cache, then the HBM outside the chip, then the host's memory. Each arrow
-between two boxes shows a rate; the rates fall from 117 terabytes per second at the top to 32 gigabytes per second at
-the bottom."
+A chapter draws it with `boxes`, stresses the path that it is about, and glues the same numbers from `paths`.
 """
 
 from dataclasses import dataclass

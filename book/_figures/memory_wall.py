@@ -35,7 +35,7 @@ BANDWIDTHS = {
     "mi300x": "left",
     "mi325x": "right",
     "tpu-v6e": "below",
-    "b200": "right",
+    "b200": "above",
 }
 """Chips whose bandwidth is drawn with the sizes of models, and the side of the point on which the name is written."""
 SIDE_OF_MODEL = {"resnet-50": "below", "palm": "left", "llama-3.1": "below", "llama-4": "right"}

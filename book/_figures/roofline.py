@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from mlsys import ops, viz
+from mlsys import models, ops, viz
 from mlsys.errors import UnknownName
 from mlsys.hardware import Accelerator
-from mlsys.measure.records import Row
+from mlsys.measure.records import Record, Row
 from mlsys.ops import Op
 from mlsys.roofline import Roofline
 
@@ -19,14 +19,6 @@ WIDTH = 5.0
 
 CHIP_COLORS = ("BlueLine", "GreenLine")
 """Of the two chips that a figure compares, in its order."""
-
-
-SOFTMAX_FLOPS = 5
-"""Per element: maximum, subtraction, exponential, sum, division."""
-
-LAYERNORM_FLOPS = 8
-"""Per element: one addition for the mean, subtraction, square and addition for the variance, subtraction and
-multiplication to normalize, scale and shift."""
 
 
 EAGER = "eager torch"
@@ -171,10 +163,8 @@ def op_of(row: Row) -> Op:
     shape, dtype = row.shape, row.dtype
     made = {
         "vector add": lambda: ops.elementwise(elements=shape[0], inputs=2, dtype=dtype),
-        "softmax": lambda: ops.softmax(rows=shape[0], cols=shape[1], flops_per_element=SOFTMAX_FLOPS, dtype=dtype),
-        "layernorm": lambda: ops.layernorm(
-            rows=shape[0], cols=shape[1], flops_per_element=LAYERNORM_FLOPS, dtype=dtype
-        ),
+        "softmax": lambda: ops.softmax(rows=shape[0], cols=shape[1], dtype=dtype),
+        "layernorm": lambda: ops.layernorm(rows=shape[0], cols=shape[1], dtype=dtype),
         "embedding": lambda: ops.embedding_bag(bags=shape[0], bag_size=shape[1], dim=shape[2], dtype=dtype),
         "dense layer by batch": lambda: ops.linear(batch=shape[0], d_in=shape[1], d_out=shape[2], dtype=dtype),
         "matmul by dtype": lambda: ops.matmul(m=shape[0], n=shape[1], k=shape[2], dtype=dtype),
@@ -309,6 +299,34 @@ def between_bounds(roofline: Roofline, layers: Sequence[Row], start_us: float) -
     ax.set_xticks(batches, [str(batch) for batch in batches])
     ax.minorticks_off()
     ax.legend(loc="upper left", fontsize=9)
+
+
+def network_bounds_us(roofline: Roofline, batch: int, start_us: float) -> tuple[float, float]:
+    """Least and greatest time of ResNet-50 in microseconds, if each kernel keeps to its two bounds.
+
+    Normalizations are folded into the convolutions, as in the suite's measurement; each other layer is a kernel.
+
+    Args:
+        roofline: the roofs.
+        batch: images.
+        start_us: the startup time of a kernel.
+    """
+    kernels = [op for op in models.resnet50(batch=batch).ops if op.kind != "batchnorm"]
+    lower, both = zip(*(bounds_us(roofline, op) for op in kernels), strict=True)
+    return sum(lower), sum(both) + len(kernels) * start_us
+
+
+def network_row(record: Record, batch: int) -> Row | None:
+    """ResNet-50 as measured, replayed from a graph; None if the record is older than this measurement."""
+    rows = (row for row in record.rows if (row.name, row.variant, row.shape[0]) == ("ResNet-50", "graph", batch))
+    return next(rows, None)
+
+
+def conditions(row: Row) -> str:
+    """What the record holds of clock and power while a row was timed, as the end of a sentence."""
+    if row.sm_clock_mhz is None or row.power_w is None:
+        return "the record, of one card, holds neither clock nor power"
+    return f"in the record, of one card, the chain ran at {row.sm_clock_mhz / 1e3:.2f} GHz and {row.power_w:.0f} W"
 
 
 PROFILES = Path(__file__).parents[2] / "labs/tiling/ladder/profiles"

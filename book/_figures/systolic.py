@@ -52,7 +52,7 @@ class Workload:
         name: as the paper calls it.
         multiply_adds_per_weight: per byte of weights read, for one-byte weights: rows that stream past a tile.
         measured_tops: trillions of operations per second, two for each multiply-add.
-        counters: of another run than `measured_tops`.
+        counters: from other rows of the paper than `measured_tops`, with which they disagree for three networks.
     """
 
     name: str

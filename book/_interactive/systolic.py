@@ -35,7 +35,7 @@ DATAFLOWS: dict[str, dict[str, Any]] = {
         "label": "outputs stay",
         "operands": {"held": "C", "right": "A", "down": "B"},
         "compute": "Rows of A enter at the left, columns of B at the top, each a cycle after its neighbor. Every "
-        "element multiplies the two numbers that meet in it, adds to its own sum, and hands both on.",
+        "element multiplies the two numbers that meet in it, adds to its own sum, and passes both on.",
         "drain": "The sums move down and leave at the bottom.",
     },
     "ws": {
@@ -48,7 +48,7 @@ DATAFLOWS: dict[str, dict[str, Any]] = {
     "is": {
         "label": "inputs stay",
         "operands": {"held": "A", "right": "B", "down": "C"},
-        "load": "The inputs A, turned over, move down into their places, the last row first.",
+        "load": "The inputs A, transposed, move down into their places, the last row first.",
         "compute": "Columns of B enter at the left, each number a cycle after the one above it. Every element "
         "multiplies what passes by its input and adds to the sum that comes from above; finished sums leave at the "
         "bottom.",

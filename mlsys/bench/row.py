@@ -36,12 +36,12 @@ def row(
         work: how much one call does, in the unit of `rate_unit` times seconds: TFLOP or GB; None if a time is all.
         ceiling: the measured ceiling of this device, in `rate_unit`; None like `work`.
         rate_unit: "TFLOP/s" or "GB/s"; None like `work`.
-        on_gpu: time with CUDA events.
+        on_gpu: time with CUDA events, and read the GPU's clock and power meanwhile.
         cold: empty the caches before every call.
         graph: replay the calls from a CUDA graph, so that the host's launches do not count.
         budget_s: see `time_kernel`.
     """
-    timing = time_kernel(call, on_gpu=on_gpu, cold=cold, graph=graph, budget_s=budget_s)
+    timing = time_kernel(call, on_gpu=on_gpu, cold=cold, graph=graph, metered=on_gpu, budget_s=budget_s)
     pairs = {
         peer: time_pair(call, other, on_gpu=on_gpu, cold=cold, graph=graph) for peer, other in (peers or {}).items()
     }
@@ -59,4 +59,7 @@ def row(
         rate_unit,
         {peer: round(pair.ratio, 4) for peer, pair in pairs.items()},
         {peer: (round(pair.low, 4), round(pair.high, 4)) for peer, pair in pairs.items()},
+        {peer: pair.reference_s for peer, pair in pairs.items()},
+        timing.readings.sm_clock_mhz,
+        timing.readings.power_w,
     )

@@ -29,7 +29,28 @@ def rows_table(rows: Iterable[Row]) -> str:
         for peer in sorted({peer for row in sweep for peer in row.peers}):
             ratios = " ".join(f"{row.peers[peer]:.2f}" for row in sweep if peer in row.peers)
             lines.append(f"    speed relative to {peer}: {ratios}")
+        if any(row.sm_clock_mhz is not None for row in sweep):
+            lines.append(f"    SM clock, MHz: {read(row.sm_clock_mhz for row in sweep)}")
+            lines.append(f"    power, W: {read(row.power_w for row in sweep)}")
     return "\n".join(lines)
+
+
+def read(values: Iterable[float | None]) -> str:
+    """Write what NVML said for each row of a sweep."""
+    return " ".join("-" if value is None else f"{value:.0f}" for value in values)
+
+
+def conditions(rows: Iterable[Row]) -> str:
+    """Write one line on the GPU's clock and power during a run: their range, or that they were not read."""
+    rows = list(rows)
+    found = []
+    for name, unit, values in (
+        ("SM clock", "MHz", [row.sm_clock_mhz for row in rows if row.sm_clock_mhz is not None]),
+        ("power", "W", [row.power_w for row in rows if row.power_w is not None]),
+    ):
+        span = f"{min(values):,.0f} to {max(values):,.0f} {unit} in {len(values)} of {len(rows)} rows" if values else ""
+        found.append(f"{name}: {span or 'not read'}")
+    return "; ".join(found)
 
 
 def values(sweep: list[Row]) -> str:

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from mlsys.bench.run import commit_of, measure, measurements_of, read_record, record_of
-from mlsys.bench.table import ceilings_table, rows_table
+from mlsys.bench.table import ceilings_table, conditions, rows_table
 from mlsys.errors import UserError
 from mlsys.measure.ceilings import measure_ceilings
 from mlsys.measure.device import detect_device
@@ -24,7 +24,8 @@ def run(args: argparse.Namespace) -> int:
     """Measure here, or import a record; the exit status is 1 if something could not be measured."""
     if args.record:
         record = read_record(args.record)
-        print(f"{record.label}\n{len(record.rows)} measurements: {save(record, args.out)}")
+        print(f"{record.label}\n{conditions(record.rows)}")
+        print(f"{len(record.rows)} measurements: {save(record, args.out)}")
         return 0
     root = Path.cwd()
     commit = args.commit or commit_of(root)
@@ -40,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     print(ceilings_table(ceilings), flush=True)
     found = measure(measurements, ceilings)
     record = record_of(device, commit, found.rows)
-    print(f"\n{rows_table(record.rows)}\n\n{record.label}")
+    print(f"\n{rows_table(record.rows)}\n\n{record.label}\n{conditions(record.rows)}")
     for reason in found.left_out:
         print(f"left out: {reason}")
     whole = suites <= {row.suite for row in record.rows}

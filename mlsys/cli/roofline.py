@@ -27,9 +27,10 @@ def run(args: argparse.Namespace) -> int:
     ceilings = measure_ceilings(device)
     roofline = Roofline.measured(ceilings)
     print(f"{ceilings.device.name}\n{ceilings_table(ceilings)}")
-    print("\nRidge points, matmul rate over copy bandwidth:")
-    for precision, rate in ceilings.matmul.items():
-        print(f"  {precision:<22}{(rate / ceilings.copy_bandwidth).m_as('flop/byte'):8.1f} FLOP/byte")
+    print("\nRidge points of the measured roofs:")
+    for precision in ceilings.matmul:
+        ridge = ceilings.product_roof(precision) / ceilings.memory_roof
+        print(f"  {precision:<22}{ridge.m_as('flop/byte'):8.1f} FLOP/byte")
     print("\nWhat these roofs allow if each tensor moves once:")
     shown = course_ops()
     for op in shown:

@@ -3,11 +3,11 @@
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from mlsys.errors import UserError
+from mlsys.measure.nvml import torchs_gpu
 
 CONTEXT_BYTES = 3 * 2**29
 """Memory that may be taken without another job: our own CUDA context (about half a GiB) and a desktop's windows."""
@@ -68,24 +68,15 @@ def describe_others(processes: Iterable[GpuProcess], own_pid: int, taken_bytes: 
 
 def listed_processes() -> list[GpuProcess]:
     """List the compute processes on torch's current GPU; empty where NVIDIA's library is missing or cannot tell."""
-    import torch
+    with torchs_gpu() as gpu:
+        if gpu is None:
+            return []
+        import pynvml
 
-    if find_spec("pynvml") is None:
-        return []
-    import pynvml
-
-    gpu = f"GPU-{torch.cuda.get_device_properties(torch.cuda.current_device()).uuid}"
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        return []
-    try:
-        handle = pynvml.nvmlDeviceGetHandleByUUID(gpu)
-        return [_described(one) for one in pynvml.nvmlDeviceGetComputeRunningProcesses(handle)]
-    except pynvml.NVMLError:
-        return []
-    finally:
-        pynvml.nvmlShutdown()
+        try:
+            return [_described(one) for one in pynvml.nvmlDeviceGetComputeRunningProcesses(gpu)]
+        except pynvml.NVMLError:
+            return []
 
 
 def _described(process: Any) -> GpuProcess:

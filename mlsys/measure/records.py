@@ -45,6 +45,13 @@ class Row:
         rate_unit: "TFLOP/s" or "GB/s"; None like `achieved`.
         peers: for each other implementation timed in the same run, its time divided by ours (above 1: ours is faster).
         intervals: for each peer, the least and the greatest such ratio of a round.
+        reference_s: for each peer, seconds of one call, median of the rounds in which the two took turns. Its rate is
+            the work over these seconds; `achieved` over the ratio mixes two runs, and is as uncertain as both.
+        sm_clock_mhz: clock of the SMs in MHz, median of what NVML said while `median_s` was timed; None where it was
+            not read.
+        power_w: power of the board in watts; read like the clock.
+
+    Records from before the last three fields have none of them.
     """
 
     suite: str
@@ -60,6 +67,9 @@ class Row:
     rate_unit: str | None
     peers: Mapping[str, float]
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    reference_s: Mapping[str, float] = field(default_factory=dict)
+    sm_clock_mhz: float | None = None
+    power_w: float | None = None
 
 
 @dataclass(frozen=True)
@@ -186,6 +196,12 @@ def check_row(row: Row, place: str) -> None:
     for peer, (low, high) in row.intervals.items():
         if peer not in row.peers or not 0 < low <= row.peers[peer] <= high:
             raise BrokenRecord(f"{what}: the ratio to {peer} is not within its interval of {low:g} to {high:g}")
+    for peer, time_s in row.reference_s.items():
+        if peer not in row.peers or not time_s > 0:
+            raise BrokenRecord(f"{what}: {peer} is no peer, or its time of {time_s:g} s is not above zero")
+    for reading, unit in ((row.sm_clock_mhz, "MHz"), (row.power_w, "W")):
+        if reading is not None and not reading > 0:
+            raise BrokenRecord(f"{what}: a reading of {reading:g} {unit} is not above zero; without one it is null")
 
 
 def save(record: Record, folder: Path = RESULTS_FOLDER) -> Path:

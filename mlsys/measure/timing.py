@@ -8,12 +8,14 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
 from itertools import cycle
 from typing import Any
 
 from mlsys.errors import InvalidValue
 from mlsys.measure.clock import Clock, Work, clock_of
+from mlsys.measure.nvml import Meter, Readings
 
 BATCH_S = 0.02
 """Seconds that one batch of a pair should last: long beside the resolution of CUDA events (about 0.5 us)."""
@@ -27,6 +29,9 @@ WARMUP_S = 0.05
 LAPS = 5
 """Laps between two looks at the interval; also the fewest that are timed."""
 
+METERED_S = 0.2
+"""Seconds of laps at least where clock and power are read too: ten readings."""
+
 
 @dataclass(frozen=True)
 class Timing:
@@ -39,6 +44,7 @@ class Timing:
         low_s: lower end of the interval that holds the median with about 95% probability, whatever the distribution.
         high_s: its upper end.
         laps: how many laps were timed.
+        readings: the GPU's clock and power meanwhile, if `time_kernel` was to read them and could.
     """
 
     median_s: float
@@ -47,6 +53,7 @@ class Timing:
     low_s: float
     high_s: float
     laps: int
+    readings: Readings = field(default_factory=Readings)
 
     @property
     def relative_error(self) -> float:
@@ -95,6 +102,7 @@ def time_kernel(
     on_gpu: bool | None = None,
     cold: bool = False,
     graph: bool = False,
+    metered: bool = False,
     rel_error: float = 0.005,
     budget_s: float = 0.5,
 ) -> Timing:
@@ -107,17 +115,21 @@ def time_kernel(
         on_gpu: time with CUDA events; None means wherever torch sees a GPU.
         cold: empty the caches before every call (L2 on a GPU); by default the calls follow each other.
         graph: replay the calls from a CUDA graph, so that the host's launches do not count.
+        metered: also read the GPU's clock and power, and time for `METERED_S` at least.
         rel_error: half the width of the interval over the median, at which to stop.
         budget_s: seconds after which to stop in any case; at least 5 laps are timed.
     """
     laps = _prepare(call, clock_of(on_gpu), cold=cold, graph=graph, lap_s=LAP_S).laps
-    deadline = time.perf_counter() + budget_s
+    start = time.perf_counter()
+    least_s, most_s = METERED_S if metered else 0.0, max(budget_s, METERED_S if metered else 0.0)
     times: list[float] = []
-    while True:
-        times += laps(LAPS)
-        timing = Timing.of(times)
-        if timing.relative_error <= rel_error or time.perf_counter() >= deadline:
-            return timing
+    with Meter() if metered else nullcontext() as meter:
+        while True:
+            times += laps(LAPS)
+            timing, spent_s = Timing.of(times), time.perf_counter() - start
+            if spent_s >= most_s or (spent_s >= least_s and timing.relative_error <= rel_error):
+                break
+    return replace(timing, readings=meter.readings()) if meter else timing
 
 
 def time_pair(

@@ -26,6 +26,13 @@ def resnet50(*, batch: int = 1, dtype: str = "fp16") -> Model:
     """
     shape = shapes().resnet50
     net = ImageNetwork(n=batch, c=shape.channels, h=shape.image, w=shape.image, dtype=dtype)
+    build_resnet50(net)
+    return Model(f"ResNet-50, batch {batch}", dtype, tuple(net.ops), shape.document)
+
+
+def build_resnet50(net: ImageNetwork) -> None:
+    """Add the layers of ResNet-50, in order, to a builder that holds images of 3 channels."""
+    shape = shapes().resnet50
     net.conv("stem.conv", shape.stem, 7, stride=2, padding=3)
     net.batchnorm("stem.norm")
     net.relu("stem.relu")
@@ -35,7 +42,6 @@ def resnet50(*, batch: int = 1, dtype: str = "fp16") -> Model:
             stride = 2 if stage > 1 and block == 0 else 1
             _bottleneck(net, f"layer{stage}.{block}", width, width * shape.expansion, stride)
     net.classify(shape.classes)
-    return Model(f"ResNet-50, batch {batch}", dtype, tuple(net.ops), shape.document)
 
 
 def mobilenet_v2(*, batch: int = 1, dtype: str = "fp16") -> Model:
@@ -68,14 +74,14 @@ def mobilenet_v2(*, batch: int = 1, dtype: str = "fp16") -> Model:
 
 
 def _bottleneck(net: ImageNetwork, name: str, width: int, c_out: int, stride: int) -> None:
-    c_in, h_in, w_in = net.c, net.h, net.w
+    start = net.fork()
     for i, (channels, kernel, step) in enumerate(((width, 1, 1), (width, 3, stride), (c_out, 1, 1)), start=1):
         net.conv(f"{name}.conv{i}", channels, kernel, stride=step, padding=kernel // 2)
         net.batchnorm(f"{name}.norm{i}")
         if i < 3:
             net.relu(f"{name}.relu{i}")
-    if stride != 1 or c_in != c_out:
-        net.c, net.h, net.w = c_in, h_in, w_in
+    if stride != 1 or start[0] != c_out:
+        net.go_back(start)
         net.conv(f"{name}.shortcut.conv", c_out, 1, stride=stride)
         net.batchnorm(f"{name}.shortcut.norm")
     net.add(f"{name}.add")

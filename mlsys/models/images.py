@@ -49,6 +49,14 @@ class ImageNetwork:
         )
         self._window(op.named(name), 3, stride, 1)
 
+    def fork(self) -> tuple[int, int, int]:
+        """The images' channels, height and width here, from where a shortcut leaves; see `go_back`."""
+        return self.c, self.h, self.w
+
+    def go_back(self, fork: tuple[int, int, int]) -> None:
+        """Continue at a fork, with the shortcut's own layers, until `add` joins the two ways."""
+        self.c, self.h, self.w = fork
+
     def batchnorm(self, name: str) -> None:
         """Batch normalisation as in inference."""
         op = ops.batchnorm(rows=self.n * self.h * self.w, channels=self.c, dtype=self.dtype)
@@ -64,7 +72,7 @@ class ImageNetwork:
         self.ops.append(ops.elementwise(elements=self.elements, inputs=2, dtype=self.dtype).named(name))
 
     def pool(self, name: str, kernel: Pair, *, stride: int | None = None, padding: int = 0) -> None:
-        """Average or maximum pooling."""
+        """Maximum pooling."""
         op = ops.pool2d(
             n=self.n,
             channels=self.c,
@@ -79,7 +87,9 @@ class ImageNetwork:
 
     def classify(self, classes: int) -> None:
         """Global average pooling and a linear layer."""
-        self.pool("pool", (self.h, self.w))
+        side = (self.h, self.w)
+        op = ops.pool2d(n=self.n, channels=self.c, h=self.h, w=self.w, kernel=side, dtype=self.dtype)
+        self._window(op.named("pool"), side, side, 0)
         op = ops.linear(batch=self.n, d_in=self.c, d_out=classes, bias=True, dtype=self.dtype)
         self.ops.append(op.named("classifier"))
 

@@ -1,7 +1,9 @@
 """Operations of neural networks: how many FLOPs each does and how many bytes it must move.
 
-Every function returns an `Op`. A multiply-add counts as 2 FLOPs. Traffic is ideal: each tensor crosses the memory
-interface once, which a kernel approaches from above but hardly ever beats.
+Every function returns an `Op`. Its FLOPs follow one rule: each addition, subtraction, multiplication, division,
+comparison, exponential and square root is one operation, so a multiply-add is 2. Steps that happen once per row, and
+not once per element, are left out. Traffic is ideal: each tensor crosses the memory interface once, which a kernel
+approaches from above but hardly ever beats.
 
 >>> from mlsys import ops
 >>> op = ops.matmul(m=4096, n=4096, k=4096, dtype="fp16")

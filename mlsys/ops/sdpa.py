@@ -22,9 +22,10 @@ def attention(
 ) -> Op:
     """Attention of `seq` queries over `kv_seq` keys and values: softmax(Q K^T / sqrt(head_dim)) V for every head.
 
-    Formula: FLOPs = 4 batch heads seq kv_seq head_dim: the two products, not halved under a causal mask and without the
-    softmax (see `softmax`). Bytes, with Q and the result of batch heads seq head_dim elements, K and V of
-    batch kv_heads kv_seq head_dim elements, and S of batch heads seq kv_seq scores:
+    Formula: FLOPs = 4 batch heads seq kv_seq head_dim: the two products, not halved under a causal mask. The softmax
+    between them is left out; it adds 5 FLOPs per score (see `softmax`) to the products' 4 head_dim. Bytes, with Q and
+    the result of batch heads seq head_dim elements, K and V of batch kv_heads kv_seq head_dim elements, and S of
+    batch heads seq kv_seq scores:
 
     - fused: Q, K, V read and the result written once; no score leaves the chip. With `query_block`, K and V are read
       again for every block of queries, the traffic of a kernel whose cache keeps nothing between blocks.

@@ -1,6 +1,6 @@
 """Closed-form cycles of a matrix product on a systolic array.
 
-The count is the formula 2R + C + T - 2 per fold of SCALE-Sim (Samajdar et al., A Systematic Methodology for
+The count is the formula 2R + C + L - 2 per fold of SCALE-Sim (Samajdar et al., A Systematic Methodology for
 Characterizing Scalability of DNN Accelerators using SCALE-Sim, ISPASS 2020). Runs of its second version are the golden
 numbers of the tests; that program leaves out the cycles in which an output-stationary array drains.
 """
@@ -85,8 +85,8 @@ class Folding:
 def gemm_cycles(m: int, n: int, k: int, *, rows: int, cols: int, dataflow: str, drain: bool = True) -> int:
     """Return the cycles that C[m, n] = A[m, k] B[k, n] needs on a rows x cols array.
 
-    Per fold, with R rows, C columns and T streamed steps (see `Folding`), every dataflow needs 2R + C + T - 2 cycles:
-    T + R + C - 2 to stream, and R more to move the held matrix in ("ws", "is", before) or out ("os", after). So the
+    Per fold, with R rows, C columns and L streamed steps (see `Folding`), every dataflow needs 2R + C + L - 2 cycles:
+    L + R + C - 2 to stream, and R more to move the held matrix in ("ws", "is", before) or out ("os", after). So the
     dataflows are counted by the same rule, and nothing of one fold overlaps with the next.
 
     A fold that fills only part of the array takes as long as a full one: the schedule does not change.
@@ -131,10 +131,10 @@ def utilization(m: int, n: int, k: int, *, rows: int, cols: int, dataflow: str, 
 
 
 def stream_efficiency(stream: int, *, rows: int, cols: int) -> float:
-    """Return the busy share of a full array whose held operand is already loaded: T / (T + R + C - 2).
+    """Return the busy share of a full array whose held operand is already loaded: L / (L + R + C - 2).
 
     Args:
-        stream: Steps T that pass through, such as the batch of a weight-stationary layer.
+        stream: Steps L that pass through, such as the batch of a weight-stationary layer.
         rows: Rows R of the array.
         cols: Columns C of the array.
 

@@ -6,7 +6,7 @@ import pytest
 
 from mlsys.bench import run as bench
 from mlsys.bench.row import row
-from mlsys.bench.table import rows_table
+from mlsys.bench.table import conditions, rows_table
 from mlsys.cli import bench as cli_bench
 from mlsys.cli import main as cli
 from mlsys.measure.ceilings import Ceilings
@@ -51,6 +51,7 @@ def test_a_row_has_the_rate_of_its_work_and_the_interval_of_each_peer():
     low, high = found.intervals["twice"]
     assert low <= found.peers["twice"] <= high
     assert found.peers["twice"] == pytest.approx(2, rel=0.4)
+    assert 4e-3 <= found.reference_s["twice"] < 8e-3
 
 
 def test_a_sweep_is_one_line_and_its_peers_another():
@@ -61,6 +62,13 @@ def test_a_sweep_is_one_line_and_its_peers_another():
         "    speed relative to torch.compile: 0.80 1.10",
         "launch latency, graph, fp32: 2 us",
     ]
+
+
+def test_clock_and_power_are_shown_where_they_were_read():
+    read = dataclasses.replace(ROW, shape=(64, 64), sm_clock_mhz=1755.0, power_w=690.4)
+    assert rows_table([ROW, read]).splitlines()[-2:] == ["    SM clock, MHz: - 1755", "    power, W: - 690"]
+    assert "SM clock" not in rows_table([ROW])
+    assert conditions([ROW, read]) == "SM clock: 1,755 to 1,755 MHz in 1 of 2 rows; power: 690 to 690 W in 1 of 2 rows"
 
 
 def test_suites_choose_what_is_measured(tmp_path):
@@ -89,7 +97,9 @@ def pretended_gpu(monkeypatch):
 def test_a_run_writes_a_record_that_another_machine_takes_in(pretended_gpu, tmp_path, capsys):
     pytest.importorskip("torch")
     assert cli.main(["bench", "--suite", "book", "--commit", "abc1234", "--out", str(tmp_path / "there")]) == 0
-    assert "softmax, torch, fp16: 150 (50%) GB/s" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "softmax, torch, fp16: 150 (50%) GB/s" in printed
+    assert "SM clock: not read; power: not read" in printed
     made = tmp_path / "there" / "nvidia-t4.json"
     assert cli.main(["bench", "--import", str(made), "--out", str(tmp_path / "here")]) == 0
     taken = load("nvidia-t4", tmp_path / "here")

@@ -38,6 +38,7 @@ def test_every_measurement_of_the_book_runs(suite):
         "vector add": 1,
         "matmul by dtype": 2,
         "dense layer by batch": 2,
+        "ResNet-50": 4,
         "softmax": 1,
         "layernorm": 1,
         "embedding": 1,
@@ -62,6 +63,10 @@ def test_rates_are_of_the_bytes_and_flops_that_a_call_must_do(suite):
     assert work("layernorm", "torch") == pytest.approx((2 * 64 * 32 + 2 * 32) * 2 / 1e9)
     assert work("embedding", "torch") == pytest.approx((64 * (8 * 4 + 8) + 16 * 8 * 4) / 1e9)
     assert work("matmul by dtype", "vendor library") == pytest.approx(2 * 64**3 / 1e12)
+    # A side of 32 instead of 224: each convolution's maps have 49 times fewer places, the classifier stays.
+    classifier = 2 * 2048 * 1000
+    expected = (2 * 4_089_184_256 - classifier) / 49 + classifier
+    assert work("ResNet-50", "graph") == pytest.approx(expected / 1e12)
 
 
 def test_the_dense_layers_ceiling_is_the_lower_roof(suite):
@@ -70,6 +75,33 @@ def test_the_dense_layers_ceiling_is_the_lower_roof(suite):
     assert ceilings == pytest.approx(
         [1e3 * 2 * batch * 64 * 64 / moved for batch, moved in zip((1, 4), bytes_moved, strict=True)]
     )
+
+
+def test_the_measured_network_is_resnet50_with_its_normalizations_folded():
+    """Against the same network of torch's modules: the same convolutions, and norms that only add a shift."""
+    from helpers.torch_models import resnet50
+    from torch import nn
+
+    from mlsys import models
+    from mlsys.bench.suite.network import TorchNetwork
+    from mlsys.models.convolutional import build_resnet50
+
+    net = TorchNetwork(n=2, c=3, h=64, w=64, dtype="fp32", device="cpu")
+    build_resnet50(net)
+    other = resnet50().eval()
+    convolutions = [part for part in other.modules() if isinstance(part, nn.Conv2d)]
+    norms = [part for part in other.modules() if isinstance(part, nn.BatchNorm2d)]
+    with torch.no_grad():
+        for (weight, shift), convolution, norm in zip(net.convolutions, convolutions, norms, strict=True):
+            convolution.weight.copy_(weight)
+            norm.bias.copy_(shift)
+            norm.eps = 0.0
+        for ours, theirs in zip(net.classifier, (other[-1].weight, other[-1].bias), strict=True):
+            theirs.copy_(ours)
+        images = torch.randn(2, 3, 64, 64)
+        torch.testing.assert_close(net(images), other(images), rtol=1e-4, atol=1e-3)
+    names = [op.name for op in models.resnet50().ops if op.kind != "batchnorm"]
+    assert [op.name for op in net.ops] == names
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,14 @@ def test_every_chip_and_every_model_has_its_name() -> None:
     names = {figures.short(Hardware.get(chip)) for chip in figures.BANDWIDTHS}
     names |= {model.name for model in published_sizes().values()}
     assert names <= set(texts())
+
+
+def test_no_two_names_touch() -> None:
+    figures.models_against_bandwidth()
+    plt.gcf().canvas.draw()
+    boxes = {text.get_text(): text.get_window_extent() for text in plt.gca().texts}
+    touching = [pair for pair in combinations(boxes, 2) if boxes[pair[0]].overlaps(boxes[pair[1]])]
+    assert touching == []
 
 
 def test_growth_starts_at_one_and_follows_the_data_sheets() -> None:

@@ -1,12 +1,14 @@
 """The numbers that the figures of the roofline chapter draw: counts of operations, bounds, and shares of a roof."""
 
+import dataclasses
 import sys
 from pathlib import Path
 
 import pytest
 
+from mlsys import models
 from mlsys.errors import UnknownName
-from mlsys.measure.records import Row
+from mlsys.measure.records import Record, Row
 from mlsys.roofline import Roofline
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "book"))
@@ -47,6 +49,34 @@ def test_shares_are_those_of_the_lab_over_the_ratios_of_times() -> None:
     """PyTorch needs three times as long as the lab's kernel, and the faster of the two others 1.5 times as long."""
     raced = row("fused softmax", (8, 1024), "bf16", 3000.0, **{"eager torch": 3.0, "one": 2.0, "two": 1.5})
     assert figures.rows_shares([raced], 4000.0) == [("softmax, 1,024", 0.25, 0.5, 0.75)]
+
+
+def test_the_bounds_of_a_network_are_the_times_of_all_its_bytes_and_flops() -> None:
+    """With one limit out of the way, the lower bound is a single division for the whole network."""
+    resnet = models.resnet50(batch=2)
+    kept = [op for op in resnet.ops if op.kind != "batchnorm"]
+    moved = sum(op.read_count + op.write_count for op in kept)
+    only_memory = Roofline("chip", 1e12, {"tensor": 1e30, "vector": 1e30}, "tensor", "measured")
+    only_arithmetic = Roofline("chip", 1e30, {"tensor": 1e12, "vector": 1e30}, "tensor", "measured")
+    assert figures.network_bounds_us(only_memory, 2, 0.0)[0] == pytest.approx(moved / 1e6)
+    lower, upper = figures.network_bounds_us(only_arithmetic, 2, 1.0)
+    assert lower == pytest.approx(2 * 2 * 4_089_184_256 / 1e6, rel=1e-3)
+    assert upper == pytest.approx(lower + len(kept))
+
+
+def test_a_network_that_the_record_lacks_is_none() -> None:
+    made = row("ResNet-50", (32, 3, 224, 224), "fp16")
+    graph = dataclasses.replace(made, variant="graph")
+    record = Record("GPU", "1", {}, "abc", "2026-11-20", (made, graph))
+    assert figures.network_row(record, 32) is graph
+    assert figures.network_row(record, 1) is None
+
+
+def test_clock_and_power_are_named_only_if_they_were_read() -> None:
+    made = row("ResNet-50", (32, 3, 224, 224), "fp16")
+    assert figures.conditions(made).endswith("holds neither clock nor power")
+    read = dataclasses.replace(made, sm_clock_mhz=1515.0, power_w=698.6)
+    assert figures.conditions(read).endswith("1.51 GHz and 699 W")
 
 
 def test_a_profile_is_read_by_the_names_of_its_quantities() -> None:

@@ -168,7 +168,7 @@ def test_marks_that_a_gradebook_lacks_stop_the_run(course: Course, lost: str) ->
     tree.gradebook.unlink()
     if lost == "empty":
         tree.gradebook.touch()
-    with pytest.raises(NeedsYes, match="1 marks that people gave are no longer in .*\n  right e-why: 1.5"):
+    with pytest.raises(NeedsYes, match="1 mark that a person gave is no longer in .*\n  right e-why: 1.5"):
         grade_class(root, tree, "adding", options, QUIET)
 
 

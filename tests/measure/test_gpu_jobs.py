@@ -36,6 +36,7 @@ def library(monkeypatch):
     }
     for name, function in fake.items():
         monkeypatch.setattr(pynvml, name, function)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(uuid="ab-12"))
     return calls

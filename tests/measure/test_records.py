@@ -37,6 +37,19 @@ def test_a_record_comes_back_as_it_was_saved(tmp_path):
     assert load("nvidia-t4", tmp_path) == RECORD
 
 
+def test_a_record_without_clock_power_and_reference_times_is_still_read():
+    older = json.loads(json.dumps(dataclasses.asdict(RECORD)))
+    for row in older["rows"]:
+        del row["reference_s"], row["sm_clock_mhz"], row["power_w"]
+    assert parse(json.dumps(older), "older.json") == RECORD
+
+
+def test_clock_power_and_reference_times_come_back_as_they_were_saved(tmp_path):
+    record = changed(reference_s={"cuBLAS": 1e-3}, sm_clock_mhz=1755.0, power_w=690.5)
+    save(record, tmp_path)
+    assert load("nvidia-t4", tmp_path) == record
+
+
 def test_committed_records_are_valid():
     paths = list((Path(__file__).parents[2] / "labs/results").glob("*.json"))
     assert paths
@@ -103,6 +116,10 @@ def test_a_record_older_than_a_measurement_says_how_to_measure_it():
         ({"shape": (64, 0.5)}, "a shape is one or more positive ints"),
         ({"intervals": {"cuBLAS": (0.6, 0.7)}}, "the ratio to cuBLAS is not within its interval"),
         ({"intervals": {"torch": (0.6, 0.7)}}, "the ratio to torch is not within its interval"),
+        ({"reference_s": {"torch": 1e-3}}, "torch is no peer"),
+        ({"reference_s": {"cuBLAS": 0.0}}, "its time of 0 s is not above zero"),
+        ({"sm_clock_mhz": 0.0}, "a reading of 0 MHz is not above zero"),
+        ({"power_w": -1.0}, "a reading of -1 W is not above zero"),
     ],
 )
 def test_impossible_measurements_are_refused(change, message):

@@ -3,7 +3,7 @@
 
 courseFigure.start("limit", "", ({ controls, svg, result }, numbers, redraw) => {
   const { choice, plain, value } = courseFigure;
-  const rough = (number) => (number >= 99.5 ? plain(number) : d3.format(".2r")(number)); // two digits are enough here
+  const rough = (number) => (number >= 99.5 ? plain(number) : d3.format(".2~r")(number)); // two digits are enough here
   const LOW = 0.1;
   const HIGH = 10000; // FLOP per byte, both ends of the drawing
   const labels = (entries, name) => entries.map((entry, place) => [place, entry[name]]);
@@ -16,8 +16,9 @@ courseFigure.start("limit", "", ({ controls, svg, result }, numbers, redraw) => 
   function say(chip, op, reached, peak) {
     const most = `<strong>${value("attainable", reached, `${plain(reached / 1e12)} TFLOP/s`)}</strong>`;
     const name = op.label[0].toUpperCase() + op.label.slice(1);
-    const does = `${name} does ${value("intensity", op.intensity, rough(op.intensity))} arithmetic operations for each byte
-      that it moves.`;
+    const many = rough(op.intensity);
+    const does = `${name} does ${value("intensity", op.intensity, many)} arithmetic operation${many === "1" ? "" : "s"} for
+      each byte that it moves.`;
     const share = peak < Infinity
       ? `, ${value("share", reached / peak, `${rough((100 * reached) / peak)}%`)} of what the arithmetic of this chip can do`
       : "";

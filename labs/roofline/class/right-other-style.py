@@ -87,11 +87,11 @@ def add_cost(n, itemsize):
 
 def softmax_cost(rows, cols, itemsize):
     elements = rows * cols
-    return elements * 3, elements * itemsize * 2
+    return elements * 5, elements * itemsize * 2
 
 
 def layernorm_cost(rows, cols, itemsize):
-    return rows * cols * 6, cols * itemsize * (rows + rows + 2)
+    return rows * cols * 8, cols * itemsize * (rows + rows + 2)
 
 
 def matmul_cost(m, n, k, itemsize):

@@ -10,8 +10,9 @@
 | host add | torch, on the CPU | elements |
 | vector add | torch | elements |
 | matmul by dtype | vendor library | m, n, k |
-| 2:4 sparse matmul | the library that torch chose | m, n, k |
+| 2:4 sparse matmul | the library that torch chose, queued and from a graph | m, n, k |
 | dense layer by batch | vendor library | batch, inputs, outputs |
+| ResNet-50 | queued from Python, graph | images, channels, height, width |
 | softmax, layernorm | torch | rows, columns |
 | embedding | torch | bags, rows per bag, elements of a row |
 | launch latency | back to back, graph, launch and wait, empty Triton kernel | elements |
@@ -19,7 +20,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 
-from mlsys.bench.suite import launch, matrix, memory, roofs, rowwise
+from mlsys.bench.suite import launch, matrix, memory, network, roofs, rowwise
 from mlsys.bench.suite.setting import Setting, Sizes
 from mlsys.measure.records import Row
 
@@ -36,8 +37,10 @@ MEASUREMENTS: Mapping[str, Callable[[Setting], Iterator[Row]]] = {
     "matmul by dtype": matrix.matmul_by_dtype,
     "2:4 sparse matmul": matrix.sparse_matmul,
     "dense layer by batch": matrix.dense_layer_by_batch,
+    "ResNet-50": network.resnet50,
     "softmax": rowwise.softmax,
     "layernorm": rowwise.layernorm,
     "embedding": rowwise.embedding,
     "launch latency": launch.launch_latency,
+    "2:4 sparse matmul, graph": matrix.sparse_matmul_in_graph,
 }

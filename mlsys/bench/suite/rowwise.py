@@ -15,7 +15,13 @@ EPSILON = 1e-5
 
 
 def softmax(setting: Setting) -> Iterator[Row]:
-    """Time a softmax of every row: one read and one write of the tensor, if a row is kept on the chip."""
+    """Time a softmax of every row: one read and one write of the tensor, if a row is kept on the chip.
+
+    A peer's rate is the work over its `reference_s`. The H200's record of November 2026 has only ratios, and `achieved`
+    over the ratio gives Liger, at 4,096 columns, 105% of the triad. But that ratio varied between rounds, so that the
+    rate is anywhere from 98% to 112%; why it varied, the record does not say. In the row "fused softmax", replayed from
+    graphs, the ratio is steady and Liger has 95%.
+    """
     rows, dtype = setting.sizes.rows, setting.half
     for columns in setting.sizes.columns:
         x = setting.randn(rows, columns, dtype=PRECISIONS[dtype])

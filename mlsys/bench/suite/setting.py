@@ -37,6 +37,8 @@ class Sizes:
     sparse_matmul: tuple[int, ...] = (4096, 8192)  # below, the host takes longer to prepare the call than the GPU
     dense_side: int = 2048
     batches: tuple[int, ...] = tuple(2**power for power in range(10))
+    images: tuple[int, ...] = (1, 32, 256)
+    image_side: int = 224
     rows: int = 65536
     columns: tuple[int, ...] = (1024, 4096, 8192)
     table_bytes: int = 2**30

@@ -68,8 +68,9 @@ def check_marks(tree: CourseTree, store: Store, lab: str, *, accept: bool) -> di
     ]
     if lost and not accept:
         more = f"\n  and {len(lost) - _NAMED} more" if len(lost) > _NAMED else ""
+        gone = "1 mark that a person gave is" if len(lost) == 1 else f"{len(lost)} marks that people gave are"
         raise NeedsYes(
-            f"{len(lost)} marks that people gave are no longer in {tree.gradebook}:\n  "
+            f"{gone} no longer in {tree.gradebook}:\n  "
             + "\n  ".join(lost[:_NAMED])
             + f"{more}\nNothing was changed. If the file was lost, or is an older copy, put back the newest one in "
             f"{tree.backups}. If the marks were taken back on purpose, run the same command with --yes"
