@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 
-from _interactive import limit, roofline, systolic, tiling
+from _interactive import amdahl, limit, roofline, systolic, tiling
 from _interactive.content import Content, Table
 
 FIGURES: dict[str, Callable[[], Content]] = {
+    "amdahl": amdahl.content,
     "limit": limit.content,
     "roofline": roofline.content,
     "systolic": systolic.content,

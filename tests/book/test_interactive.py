@@ -24,7 +24,7 @@ sys.path.insert(0, str(ROOT / "book"))
 from _interactive import systolic as player  # noqa: E402
 from _interactive import tiling  # noqa: E402
 
-FIGURES = ("limit", "roofline", "systolic", "tiling")
+FIGURES = ("amdahl", "limit", "roofline", "systolic", "tiling")
 PHONE = {"width": 390, "height": 844}
 CONFIG = """
 execute: {execute_notebooks: "off"}
@@ -218,6 +218,23 @@ def test_front_page_shows_no_share_of_a_rate_that_no_document_gives(page: Any) -
     _choose(figure, "An operation", "a softmax")
     assert "Memory is the limit" in figure.locator(".result").inner_text()
     assert figure.locator(".result data.share").count() == 0
+
+
+@pytest.mark.browser
+def test_amdahl_says_what_the_parts_of_the_time_add_up_to(page: Any) -> None:
+    figure = _figure(page, "amdahl")
+    share, speedup = (figure.get_by_role("slider", name=name) for name in ("Accelerated share", "Speedup S"))
+    for slide, key in ((share, "ArrowRight"), (speedup, "End"), (share, "Home"), (share, "End")):
+        slide.focus()
+        page.keyboard.press(key)
+        # A job of 100 seconds, of which the share is done in its time by S.
+        p, s = _said(figure, "share"), _said(figure, "factor")
+        after = (100 - 100 * p) + 100 * p / s
+        assert _said(figure, "speedup") == pytest.approx(100 / after)
+        assert _said(figure, "left") == pytest.approx((100 - 100 * p) / after)
+        assert _said(figure, "speedup") <= _said(figure, "ceiling") * (1 + 1e-9)
+    assert speedup.get_attribute("aria-valuetext") == "1000"
+    assert share.get_attribute("aria-valuetext") == "0.999"
 
 
 @pytest.mark.browser
