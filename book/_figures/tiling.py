@@ -84,21 +84,24 @@ def time_against_tile(acc: Accelerator, n: int, dtype: str, near_bytes: int, til
 
 
 def working_sets(limits: Mapping[str, float], dtypes: Sequence[str], wanted: float) -> None:
-    """Room that three square tiles take, against the memories that could hold them (in KiB); `wanted` is marked."""
+    """Room of three square tiles, and of FP32 sums alone, against memories (in KiB); the side `wanted` is marked."""
     _, ax, colors, _ = viz.setup_plot(figsize=(WIDTH, 4.4))
     tiles = np.linspace(8, 330, 200)
     powers = np.array([32, 64, 128, 256])
-    label_at = {"fp16": 262, "fp32": 186}
+    label_at = {"fp16": 279, "fp32": 194}
     for dtype, color in zip(dtypes, ("BlueLine", "OrangeLine"), strict=True):
         kib_per_square = 3 * bytes_per_element(dtype) / 1024
         ax.plot(tiles, kib_per_square * tiles**2, color=colors[color])
         ax.plot(powers, kib_per_square * powers**2, "o", color=colors[color])
         at = label_at[dtype]
-        ax.text(
-            at, kib_per_square * at**2, f"{dtype.upper()} ", color=colors[color], ha="right", va="bottom", weight="bold"
-        )
+        label = f"three tiles,\n{dtype.upper()} "
+        ax.text(at, kib_per_square * at**2, label, color=colors[color], ha="right", va="bottom", weight="bold")
+    sums_per_square = bytes_per_element("fp32") / 1024
+    ax.plot(tiles, sums_per_square * tiles**2, color=colors["GreenLine"])
+    ax.text(326, 172, "sums alone,\nFP32", color=colors["GreenLine"], ha="right", va="bottom", weight="bold")
+    for per_square in (3 * bytes_per_element(dtypes[0]) / 1024, sums_per_square):
+        ax.plot(wanted, per_square * wanted**2, "D", color=colors["RedLine"], zorder=4)
     need = 3 * bytes_per_element(dtypes[0]) / 1024 * wanted**2
-    ax.plot(wanted, need, "D", color=colors["RedLine"], zorder=4)
     ax.text(wanted - 8, need, f"{wanted:.0f}", color=colors["RedLine"], ha="right", weight="bold")
     above = [*sorted(limits.values())[1:], float("inf")]
     for (name, limit), next_limit in zip(sorted(limits.items(), key=lambda item: item[1]), above, strict=True):
@@ -106,7 +109,7 @@ def working_sets(limits: Mapping[str, float], dtypes: Sequence[str], wanted: flo
         crowded = next_limit - limit < 40  # then the label goes under its line
         side, shift = ("top", -5) if crowded else ("bottom", 2)
         ax.text(4, limit + shift, f"{name}: {limit:.0f}", color=colors["primary"], va=side)
-    ax.set(xlabel="side of a tile, elements", ylabel="three tiles, KiB", xlim=(0, 330), ylim=(0, 620))
+    ax.set(xlabel="side of a tile, elements", ylabel="room, KiB", xlim=(0, 330), ylim=(0, 620))
     ax.set_xticks([32, 64, 128, 192, 256, 320])
 
 
