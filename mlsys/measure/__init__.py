@@ -1,8 +1,8 @@
 """Measurement of the device at hand: what it is, how fast it can be, and how long a kernel takes.
 
-`mlsys.measure.clock` reads the time on a GPU or a CPU, `mlsys.measure.timing` times with it, and
-`mlsys.measure.records` keeps what was measured. The names of the timing module can also be imported from
-`mlsys.measure`.
+`mlsys.measure.clock` reads the time on a GPU or a CPU, `mlsys.measure.timing` times with it, `mlsys.measure.nvml` reads
+the GPU's clock and power meanwhile, and `mlsys.measure.records` keeps what was measured. The names of the timing module
+can also be imported from `mlsys.measure`.
 """
 
 from mlsys.measure.ceilings import Ceilings, measure_ceilings

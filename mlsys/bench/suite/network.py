@@ -43,7 +43,7 @@ class TorchNetwork(ImageNetwork):
 
     def __init__(self, *, n: int, c: int, h: int, w: int, dtype: str, device: str) -> None:
         super().__init__(n=n, c=c, h=h, w=w, dtype=dtype)
-        self.how = {"dtype": PRECISIONS[dtype], "device": device}
+        self.torch_dtype, self.device = PRECISIONS[dtype], device
         self.convolutions: list[tuple[torch.Tensor, torch.Tensor]] = []
         self.classifier: tuple[torch.Tensor, torch.Tensor] | None = None
         self._steps: list[Callable[[Way], None]] = []
@@ -61,9 +61,8 @@ class TorchNetwork(ImageNetwork):
         """A convolution with a bias, whatever `bias` says: it holds the normalization that follows."""
         sides = (kernel, kernel) if isinstance(kernel, int) else kernel
         fan_in = self.c * sides[0] * sides[1]
-        weight = torch.randn(c_out, self.c, *sides, device=self.how["device"]) * (2 / fan_in) ** 0.5
-        weight = weight.to(self.how["dtype"]).to(memory_format=torch.channels_last)
-        shift = 0.1 * torch.randn(c_out, **self.how)
+        weight = self._normal(c_out, self.c, *sides, scale=(2 / fan_in) ** 0.5).to(memory_format=torch.channels_last)
+        shift = self._normal(c_out, scale=0.1)
         self.convolutions.append((weight, shift))
 
         def step(way: Way) -> None:
@@ -115,17 +114,17 @@ class TorchNetwork(ImageNetwork):
 
     def pool(self, name: str, kernel: Pair, *, stride: int | None = None, padding: int = 0) -> None:
         """Maximum pooling."""
+        window = kernel if isinstance(kernel, int) else tuple(kernel)
 
         def step(way: Way) -> None:
-            way.x = functional.max_pool2d(way.x, kernel, stride, padding)
+            way.x = functional.max_pool2d(way.x, window, stride, padding)
 
         super().pool(name, kernel, stride=stride, padding=padding)
         self._steps.append(step)
 
     def classify(self, classes: int) -> None:
         """Global average pooling and a linear layer."""
-        weight = (torch.randn(classes, self.c, device=self.how["device"]) / self.c**0.5).to(self.how["dtype"])
-        shift = torch.zeros(classes, **self.how)
+        weight, shift = self._normal(classes, self.c, scale=self.c**-0.5), self._normal(classes, scale=0.1)
         self.classifier = weight, shift
 
         def step(way: Way) -> None:
@@ -133,6 +132,10 @@ class TorchNetwork(ImageNetwork):
 
         super().classify(classes)
         self._steps.append(step)
+
+    def _normal(self, *shape: int, scale: float) -> torch.Tensor:
+        """Draw weights of a size that neither grows nor vanishes from layer to layer."""
+        return (scale * torch.randn(shape, device=self.device)).to(self.torch_dtype)
 
 
 def resnet50(setting: Setting) -> Iterator[Row]:
