@@ -42,4 +42,5 @@ MEASUREMENTS: Mapping[str, Callable[[Setting], Iterator[Row]]] = {
     "layernorm": rowwise.layernorm,
     "embedding": rowwise.embedding,
     "launch latency": launch.launch_latency,
+    "2:4 sparse matmul, graph": matrix.sparse_matmul_in_graph,
 }
