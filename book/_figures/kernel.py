@@ -85,7 +85,7 @@ def call_stack(labels: Mapping[str, str] = ENGLISH) -> None:
     decisions = [
         (11.4, "which operator? do the shapes fit?\nis a gradient needed?"),
         (8.9, "where are the tensors?\nwhich number format?"),
-        (6.4, "which shape and layout?\nhow large a workspace?"),
+        (6.4, "which shape and layout?\nhow much scratch memory?"),
         (3.9, "put into a queue: the host goes on,\nthe device starts when it is free"),
     ]
     for y, text, fill, edge in levels:

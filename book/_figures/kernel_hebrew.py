@@ -19,7 +19,7 @@ LABELS = {
     "backend for this device": "ה-backend של ההתקן",
     "which operator? do the shapes fit?\nis a gradient needed?": "איזה אופרטור? האם הצורות מתאימות?\nהאם דרוש גרדיאנט?",
     "where are the tensors?\nwhich number format?": "היכן נמצאים הטנזורים?\nמה הפורמט המספרי?",
-    "which shape and layout?\nhow large a workspace?": "מהן הצורה והפריסה?\nכמה זיכרון עבודה?",
+    "which shape and layout?\nhow much scratch memory?": "מהן הצורה והפריסה?\nכמה זיכרון עבודה?",
     "put into a queue: the host goes on,\nthe device starts when it is free": (
         "נכנס לתור: המארח ממשיך,\nוההתקן מתחיל כשהוא פנוי"
     ),
