@@ -1,0 +1,195 @@
+"""A beam search for plans: many half-built stacks of buffers grow side by side, and the most promising are kept.
+
+The memory is seen as a plane: time runs to the right, cut into sections, and offsets run upward. A half-built plan has
+a floor, the height that is taken in each section. A buffer is placed on the floor: its offset is the highest floor
+among its sections, and its top is their new floor. What lies below is never used again, so every plan can be built in
+this way, from low offsets to high ones.
+
+*Which buffers may be next.* Take the unplaced buffer whose top would be lowest. In some best plan, the next buffer in
+its sections is either that one or one that would start below its top (Giffler and Thompson's rule for job shops, where
+sections are machines, sizes are durations, and offsets are starting times).
+
+*When a plan is given up.* Nothing unplaced in a section can start lower than the lowest offset that these buffers can
+still have. If that offset plus their sizes exceeds the height that is aimed at, the plan cannot be completed.
+
+*What is promising.* A section with little slack (height aimed at, less floor, less what is still to come) is a risk, so
+a plan costs the sum of weight / (slack + softness) over its sections, plus a charge for what is not placed yet.
+
+All numbers are integers, so every machine finds the same plans.
+
+Sources: B. Giffler and G. L. Thompson, Algorithms for solving production-scheduling problems, Operations Research 8(4),
+1960. M. D. Moffitt, MiniMalloc, ASPLOS 2023, which searches stacks of this kind depth first and calls them canonical.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlsys.runtime.buffers import Buffer
+
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+ONE = 2**16
+"""What costs are counted in."""
+
+PRICE_BITS = 14
+"""Slacks are priced to so many binary digits of the height."""
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What one run of the search aims at.
+
+    Attributes:
+        height: Largest offset plus size that a plan may have.
+        width: How many half-built plans are kept.
+        softness: Thousandths of the height that are added to each slack; small values fear tight sections more.
+        eagerness: Charge, in tenths, for each height's worth that a section has still to place.
+        weights: For each section, how much it counts, from 1 to 2^10.
+    """
+
+    height: int
+    width: int
+    softness: int
+    eagerness: int
+    weights: Ints
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one run ended.
+
+    Attributes:
+        offsets: A plan of at most the height that was aimed at, or None.
+        work: Effort that the run cost, in numbers looked at.
+        blamed: Without a plan: for each section, the share in thousandths of the last half-built plans that had
+            outgrown the height there.
+    """
+
+    offsets: list[int] | None
+    work: int
+    blamed: Ints
+
+
+class Stacks:
+    """A problem, prepared for runs of the search.
+
+    Arrays of a run have one column for each half-built plan, so that a step of all plans is a few passes over rows.
+
+    Args:
+        buffers: Buffers with lifetimes in sections from 0, as `live_sections` gives them.
+    """
+
+    def __init__(self, buffers: Sequence[Buffer]) -> None:
+        lower, upper, size = (np.array(column, dtype=np.int64) for column in zip(*buffers, strict=True))
+        self.count, self.sections = len(buffers), int(upper.max())
+        self.unit = int(np.gcd.reduce(size))  # small numbers are faster
+        self.size: Ints = size // self.unit
+        section = np.arange(self.sections)
+        self.covers: Flags = (lower <= section[:, None]) & (section[:, None] < upper)
+        self.meets: Flags = (lower[:, None] < upper) & (lower < upper[:, None])
+        self.live: Ints = (self.covers * self.size).sum(axis=1)
+        # A maximum over any range of sections is the larger of two maxima over 2^k sections.
+        doubling = np.array([int(length).bit_length() - 1 for length in upper - lower])
+        self.doublings = int(doubling.max())
+        self.left_half = doubling * self.sections + lower
+        self.right_half = doubling * self.sections + upper - (1 << doubling)
+        self.in_section = [np.flatnonzero(row) for row in self.covers]
+        self.step_work = self.count + int(self.covers.sum())
+        draw = Random(0)
+        self.marks = np.array([draw.getrandbits(63) for _ in buffers], dtype=np.int64)
+
+    def run(self, aim: Aim) -> Outcome:
+        """Build plans up to `aim.height` side by side, and return the first that is complete."""
+        height = aim.height // self.unit
+        kind = next(kind for kind in (np.int16, np.int32, np.int64) if 4 * height <= np.iinfo(kind).max)
+        sizes, never = self.size.astype(kind), kind(2 * height + 1)
+        coarse = max(0, height.bit_length() - PRICE_BITS)
+        prices = _prices(height >> coarse, aim.softness)
+        floor = np.zeros((self.sections, 1), dtype=kind)
+        coming = self.live.astype(kind)[:, None]
+        placed = np.zeros((self.count, 1), dtype=bool)
+        marks = np.zeros(1, dtype=np.int64)
+        trail: list[tuple[Ints, Ints, Ints]] = []
+        work = 0
+        for _ in range(self.count):
+            work += floor.shape[1] * self.step_work
+            offsets = self._offsets(floor, placed, never)
+            floor = np.maximum(floor, self._lowest_starts(offsets, never))
+            over = floor + coming > height
+            alive = np.flatnonzero(~over.any(axis=0))
+            if not len(alive):
+                return Outcome(None, work, _shares(over))
+            buffer, plan = self._choices(offsets[:, alive], sizes)
+            plan = alive[plan]
+            offset = offsets[buffer, plan]
+            work += len(plan) * self.sections
+            covered = self.covers[:, buffer]
+            floor = np.where(covered, offset + sizes[buffer], floor[:, plan])
+            coming = coming[:, plan] - covered * sizes[buffer]
+            slack = height - floor - coming
+            fits = np.flatnonzero((slack >= 0).all(axis=0))
+            if not len(fits):
+                return Outcome(None, work, _shares(slack < 0))
+            cost = self._cost(aim, prices[slack[:, fits] >> coarse], coming[:, fits] >> coarse, height >> coarse)
+            made = marks[plan[fits]] ^ self.marks[buffer[fits]]
+            order = np.argsort(cost, kind="stable")
+            _, first = np.unique(made[order], return_index=True)  # plans that have placed the same buffers
+            best = order[np.sort(first)[: aim.width]]
+            kept = fits[best]
+            trail.append((plan[kept], buffer[kept], offset[kept]))
+            floor, coming, placed, marks = floor[:, kept], coming[:, kept], placed[:, plan[kept]], made[best]
+            placed[buffer[kept], np.arange(len(kept))] = True
+        return Outcome(self._follow(trail), work, np.zeros(self.sections, dtype=np.int64))
+
+    def _cost(self, aim: Aim, risk: Ints, coming: Ints, height: int) -> Ints:
+        """What speaks against each plan: the risk of its sections, and what it has still to place."""
+        mean_weight = int(aim.weights.sum()) // self.sections
+        left = coming.sum(axis=0, dtype=np.int64) * ONE // height
+        return (risk * aim.weights[:, None]).sum(axis=0) + left * aim.eagerness * mean_weight // 10
+
+    def _offsets(self, floor: Ints, placed: Flags, never: int) -> Ints:
+        """Offset of each buffer in each plan if it came next; `never` if it is placed."""
+        levels = [floor]
+        for doubling in range(self.doublings):
+            longer, step = levels[-1].copy(), 1 << doubling
+            np.maximum(longer[:-step], levels[-1][step:], out=longer[:-step])
+            levels.append(longer)
+        highest = np.concatenate(levels)
+        found = np.maximum(highest[self.left_half], highest[self.right_half])
+        found[placed] = never
+        return found
+
+    def _lowest_starts(self, offsets: Ints, never: int) -> Ints:
+        """Lowest offset that an unplaced buffer of each section can have; 0 where none is left."""
+        lowest = np.stack([offsets[members].min(axis=0) for members in self.in_section])
+        lowest[lowest == never] = 0
+        return lowest
+
+    def _choices(self, offsets: Ints, sizes: Ints) -> tuple[Ints, Ints]:
+        """Buffers that may come next, and the plans in which they may."""
+        tops = offsets + sizes[:, None]
+        first = tops.argmin(axis=0)
+        return np.nonzero((offsets < tops.min(axis=0)) & self.meets[:, first])
+
+    def _follow(self, trail: Sequence[tuple[Ints, Ints, Ints]]) -> list[int]:
+        """Walk back from the best plan at the end, and read the offsets off."""
+        offsets, column = [0] * self.count, 0
+        for came_from, buffer, offset in reversed(trail):
+            offsets[int(buffer[column])] = int(offset[column]) * self.unit
+            column = int(came_from[column])
+        return offsets
+
+
+def _prices(height: int, softness: int) -> Ints:
+    """Cost of each slack from 0 to the height."""
+    return ONE * height // (np.arange(height + 1) + 1 + height * softness // 1000)
+
+
+def _shares(over: Flags) -> Ints:
+    """How many thousandths of the plans have outgrown the height in each section."""
+    return over.sum(axis=1) * 1000 // over.shape[1]
