@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 
-from _interactive import limit, roofline, systolic, tiling
+from _interactive import limit, roofline, runtimes, systolic, tiling
 from _interactive.content import Content, Table
 
 FIGURES: dict[str, Callable[[], Content]] = {
     "limit": limit.content,
     "roofline": roofline.content,
+    "runtimes": runtimes.content,
     "systolic": systolic.content,
     "tiling": tiling.content,
 }

@@ -13,9 +13,10 @@ queue, whose mean wait is known (Pollaczek and Khinchine):
 (0.5, 0.5)
 """
 
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import isfinite
+from math import inf, isfinite
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,14 +97,15 @@ def serve(
     requests, max_batch = positive_int("requests", requests), positive_int("max_batch", max_batch)
     non_negative("max_wait_s", max_wait_s)
     arrived = np.cumsum(np.random.default_rng(seed).exponential(1 / rate, requests))
+    times = arrived.tolist()
     started, ended = np.empty(requests), np.empty(requests)
     batches: list[int] = []
     first, free = 0, 0.0
     while first < requests:
         full = first + max_batch - 1
-        full_at = arrived[full] if full < requests else float("inf")
-        start = max(free, min(full_at, arrived[first] + max_wait_s))
-        count = min(max_batch, int(np.searchsorted(arrived, start, side="right")) - first)
+        full_at = times[full] if full < requests else inf
+        start = max(free, min(full_at, times[first] + max_wait_s))
+        count = bisect_right(times, start, first, min(first + max_batch, requests)) - first
         took = service_time(count)
         if not isfinite(took) or took < 0:
             raise InvalidValue(f"service_time({count}) is {took}; it must be a finite number of seconds, 0 or more")

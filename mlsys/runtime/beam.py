@@ -90,6 +90,8 @@ class Stacks:
         self.unit = int(np.gcd.reduce(size))  # small numbers are faster
         self.size: Ints = size // self.unit
         section = np.arange(self.sections)
+        self.lower: Ints = lower
+        self.length: Ints = upper - lower
         self.covers: Flags = (lower <= section[:, None]) & (section[:, None] < upper)
         self.meets: Flags = (lower[:, None] < upper) & (lower < upper[:, None])
         self.live: Ints = (self.covers * self.size).sum(axis=1)
@@ -108,8 +110,6 @@ class Stacks:
         height = aim.height // self.unit
         kind = next(kind for kind in (np.int16, np.int32, np.int64) if 4 * height <= np.iinfo(kind).max)
         sizes, never = self.size.astype(kind), kind(2 * height + 1)
-        coarse = max(0, height.bit_length() - PRICE_BITS)
-        prices = _prices(height >> coarse, aim.softness)
         floor = np.zeros((self.sections, 1), dtype=kind)
         coming = self.live.astype(kind)[:, None]
         placed = np.zeros((self.count, 1), dtype=bool)
@@ -127,30 +127,48 @@ class Stacks:
             buffer, plan = self._choices(offsets[:, alive], sizes)
             plan = alive[plan]
             offset = offsets[buffer, plan]
-            work += len(plan) * self.sections
+            over, cost, looked = self._judge(aim, height, floor, coming, plan, buffer, offset + sizes[buffer])
+            work += looked
+            fits = np.flatnonzero(cost >= 0)
+            if not len(fits):
+                return Outcome(None, work, over * 1000 // len(plan))
+            made = marks[plan[fits]] ^ self.marks[buffer[fits]]
+            order = np.argsort(cost[fits], kind="stable")
+            _, first = np.unique(made[order], return_index=True)  # plans that have placed the same buffers
+            best = order[np.sort(first)[: aim.width]]
+            plan, buffer, offset = (found[fits[best]] for found in (plan, buffer, offset))
+            trail.append((plan, buffer, offset))
             covered = self.covers[:, buffer]
             floor = np.where(covered, offset + sizes[buffer], floor[:, plan])
             coming = coming[:, plan] - covered * sizes[buffer]
-            slack = height - floor - coming
-            fits = np.flatnonzero((slack >= 0).all(axis=0))
-            if not len(fits):
-                return Outcome(None, work, _shares(slack < 0))
-            cost = self._cost(aim, prices[slack[:, fits] >> coarse], coming[:, fits] >> coarse, height >> coarse)
-            made = marks[plan[fits]] ^ self.marks[buffer[fits]]
-            order = np.argsort(cost, kind="stable")
-            _, first = np.unique(made[order], return_index=True)  # plans that have placed the same buffers
-            best = order[np.sort(first)[: aim.width]]
-            kept = fits[best]
-            trail.append((plan[kept], buffer[kept], offset[kept]))
-            floor, coming, placed, marks = floor[:, kept], coming[:, kept], placed[:, plan[kept]], made[best]
-            placed[buffer[kept], np.arange(len(kept))] = True
+            placed, marks = placed[:, plan], made[best]
+            placed[buffer, np.arange(len(plan))] = True
         return Outcome(self._follow(trail), work, np.zeros(self.sections, dtype=np.int64))
 
-    def _cost(self, aim: Aim, risk: Ints, coming: Ints, height: int) -> Ints:
-        """What speaks against each plan: the risk of its sections, and what it has still to place."""
+    def _judge(
+        self, aim: Aim, height: int, floor: Ints, coming: Ints, plan: Ints, buffer: Ints, top: Ints
+    ) -> tuple[Ints, Ints, int]:
+        """Return what speaks against each choice, -1 if it cannot lead to a plan, and the work that this was.
+
+        The cost of a choice is that of its plan, changed in the sections of its buffer. The first result counts, for
+        each section, the choices that outgrow the height there.
+        """
+        coarse = max(0, height.bit_length() - PRICE_BITS)
+        prices = _prices(height >> coarse, aim.softness)
+        now = prices[(height - floor - coming) >> coarse] * aim.weights[:, None]
+        length = self.length[buffer]
+        starts = np.cumsum(length) - length
+        section = np.arange(int(length.sum())) - np.repeat(starts - self.lower[buffer], length)
+        where = (section, np.repeat(plan, length))
+        slack = np.repeat(height - top.astype(np.int64) + self.size[buffer], length) - coming[where]
+        change = prices[np.maximum(slack, 0) >> coarse] * aim.weights[section] - now[where]
+        risk = now.sum(axis=0)[plan] + np.add.reduceat(change, starts)
+        left = (coming >> coarse).sum(axis=0, dtype=np.int64)[plan] - (self.size[buffer] >> coarse) * length
         mean_weight = int(aim.weights.sum()) // self.sections
-        left = coming.sum(axis=0, dtype=np.int64) * ONE // height
-        return (risk * aim.weights[:, None]).sum(axis=0) + left * aim.eagerness * mean_weight // 10
+        cost = risk + left * ONE // (height >> coarse) * aim.eagerness * mean_weight // 10
+        cost[np.minimum.reduceat(slack, starts) < 0] = -1
+        over = np.bincount(section[slack < 0], minlength=self.sections)
+        return over, cost, 4 * len(section) + floor.size
 
     def _offsets(self, floor: Ints, placed: Flags, never: int) -> Ints:
         """Offset of each buffer in each plan if it came next; `never` if it is placed."""

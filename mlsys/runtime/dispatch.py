@@ -140,7 +140,13 @@ def measured_times(rows: Iterable[Row]) -> dict[Shape, dict[str, float]]:
 
     Args:
         rows: Rows of one measurement and one number format, such as `record.named("tile sides")`.
+
+    Raises:
+        InvalidValue: The rows have more than one number format.
     """
+    rows = tuple(rows)
+    if len(formats := sorted({row.dtype for row in rows})) > 1:
+        raise InvalidValue(f"the rows are of {', '.join(formats)}; choose those of one number format")
     table: dict[Shape, dict[str, float]] = {}
     for row in rows:
         times = table.setdefault(row.shape, {})
