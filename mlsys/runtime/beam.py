@@ -24,17 +24,21 @@ Sources: B. Giffler and G. L. Thompson, Algorithms for solving production-schedu
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mlsys.runtime.buffers import Buffer
 
-Ints = NDArray[np.int64]
+Ints = NDArray[np.signedinteger[Any]]  # 16, 32 or 64 bits
 Flags = NDArray[np.bool_]
 
 ONE = 2**16
 """What costs are counted in."""
+
+CALL = 1000
+"""Numbers that could be looked at in the time of one call of numpy; each step makes a few for each section."""
 
 PRICE_BITS = 14
 """Slacks are priced to so many binary digits of the height."""
@@ -108,16 +112,18 @@ class Stacks:
     def run(self, aim: Aim) -> Outcome:
         """Build plans up to `aim.height` side by side, and return the first that is complete."""
         height = aim.height // self.unit
-        kind = next(kind for kind in (np.int16, np.int32, np.int64) if 4 * height <= np.iinfo(kind).max)
-        sizes, never = self.size.astype(kind), kind(2 * height + 1)
-        floor = np.zeros((self.sections, 1), dtype=kind)
-        coming = self.live.astype(kind)[:, None]
+        kinds: tuple[type[np.signedinteger[Any]], ...] = (np.int16, np.int32, np.int64)
+        kind = next(kind for kind in kinds if 4 * height <= np.iinfo(kind).max)
+        sizes: Ints = self.size.astype(kind)
+        never = 2 * height + 1
+        floor: Ints = np.zeros((self.sections, 1), dtype=kind)
+        coming: Ints = self.live.astype(kind)[:, None]
         placed = np.zeros((self.count, 1), dtype=bool)
         marks = np.zeros(1, dtype=np.int64)
         trail: list[tuple[Ints, Ints, Ints]] = []
         work = 0
         for _ in range(self.count):
-            work += floor.shape[1] * self.step_work
+            work += floor.shape[1] * self.step_work + CALL * self.sections
             offsets = self._offsets(floor, placed, never)
             floor = np.maximum(floor, self._lowest_starts(offsets, never))
             over = floor + coming > height
@@ -127,11 +133,11 @@ class Stacks:
             buffer, plan = self._choices(offsets[:, alive], sizes)
             plan = alive[plan]
             offset = offsets[buffer, plan]
-            over, cost, looked = self._judge(aim, height, floor, coming, plan, buffer, offset + sizes[buffer])
+            blamed, cost, looked = self._judge(aim, height, floor, coming, plan, buffer, offset + sizes[buffer])
             work += looked
             fits = np.flatnonzero(cost >= 0)
             if not len(fits):
-                return Outcome(None, work, over * 1000 // len(plan))
+                return Outcome(None, work, blamed * 1000 // len(plan))
             made = marks[plan[fits]] ^ self.marks[buffer[fits]]
             order = np.argsort(cost[fits], kind="stable")
             _, first = np.unique(made[order], return_index=True)  # plans that have placed the same buffers
@@ -178,13 +184,13 @@ class Stacks:
             np.maximum(longer[:-step], levels[-1][step:], out=longer[:-step])
             levels.append(longer)
         highest = np.concatenate(levels)
-        found = np.maximum(highest[self.left_half], highest[self.right_half])
+        found: Ints = np.maximum(highest[self.left_half], highest[self.right_half])
         found[placed] = never
         return found
 
     def _lowest_starts(self, offsets: Ints, never: int) -> Ints:
         """Lowest offset that an unplaced buffer of each section can have; 0 where none is left."""
-        lowest = np.stack([offsets[members].min(axis=0) for members in self.in_section])
+        lowest: Ints = np.stack([offsets[members].min(axis=0) for members in self.in_section])
         lowest[lowest == never] = 0
         return lowest
 
@@ -192,7 +198,8 @@ class Stacks:
         """Buffers that may come next, and the plans in which they may."""
         tops = offsets + sizes[:, None]
         first = tops.argmin(axis=0)
-        return np.nonzero((offsets < tops.min(axis=0)) & self.meets[:, first])
+        buffer, plan = np.nonzero((offsets < tops.min(axis=0)) & self.meets[:, first])
+        return buffer, plan
 
     def _follow(self, trail: Sequence[tuple[Ints, Ints, Ints]]) -> list[int]:
         """Walk back from the best plan at the end, and read the offsets off."""
@@ -205,9 +212,11 @@ class Stacks:
 
 def _prices(height: int, softness: int) -> Ints:
     """Cost of each slack from 0 to the height."""
-    return ONE * height // (np.arange(height + 1) + 1 + height * softness // 1000)
+    prices: Ints = ONE * height // (np.arange(height + 1) + 1 + height * softness // 1000)
+    return prices
 
 
 def _shares(over: Flags) -> Ints:
     """How many thousandths of the plans have outgrown the height in each section."""
-    return over.sum(axis=1) * 1000 // over.shape[1]
+    shares: Ints = over.sum(axis=1) * 1000 // over.shape[1]
+    return shares

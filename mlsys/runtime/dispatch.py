@@ -84,9 +84,9 @@ class Device:
         m, n, k = _sizes(shape)
         tiles = ceil(m / kernel.tile_m) * ceil(n / kernel.tile_n)
         waves = ceil(tiles / positive_int("sms", self.sms))
-        per_sm = kernel.efficiency * self.roofline.peak.m_as("flop/s") / self.sms
-        arithmetic = waves * 2 * kernel.tile_m * kernel.tile_n * k / per_sm
-        memory = ops.matmul(m=m, n=n, k=k, dtype=self.dtype).bytes.m_as("byte") / self.roofline.bandwidth_per_s
+        per_sm: float = kernel.efficiency * self.roofline.peak.m_as("flop/s") / self.sms
+        arithmetic: float = waves * 2 * kernel.tile_m * kernel.tile_n * k / per_sm
+        memory: float = ops.matmul(m=m, n=n, k=k, dtype=self.dtype).bytes.m_as("byte") / self.roofline.bandwidth_per_s
         return non_negative("launch_s", self.launch_s) + max(arithmetic, memory)
 
 
