@@ -54,12 +54,6 @@ def test_small_plans_are_as_low_as_any(seed):
     assert height_of(buffers, plan_memory(buffers)) == least_height(buffers)
 
 
-def test_the_best_plan_can_need_more_than_is_ever_live():
-    # Found by exhaustive search: 9 are live at most, and no plan needs less than 10.
-    buffers = [(0, 2, 3), (0, 1, 2), (1, 4, 4), (2, 4, 2), (3, 6, 3), (4, 6, 5), (5, 7, 1), (0, 4, 0)]
-    assert height_of(buffers, plan_memory(buffers)) == least_height(buffers[:-1])
-
-
 @pytest.mark.alone
 @pytest.mark.parametrize("name", NAMES)
 def test_minimallocs_problems_need_little_more_than_they_must(name):
