@@ -55,12 +55,12 @@ def test_small_plans_are_as_low_as_any(seed):
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize("name", NAMES)
-def test_minimallocs_problems_need_little_more_than_they_must(name):
+@pytest.mark.parametrize(("name", "limit"), [(name, 1.0 if name in "BCD" else 1.15) for name in NAMES])
+def test_minimallocs_problems_need_little_more_than_they_must(name, limit):
     buffers = problem(name)
     started = time.process_time()
     height = height_of(buffers, plan_memory(buffers))
-    assert height <= 1.15 * CAPACITY
+    assert height <= limit * CAPACITY
     assert time.process_time() - started < 30
 
 
