@@ -25,6 +25,7 @@ _ROOMS = (
     "ops",
     "registry",
     "roofline",
+    "runtime",
     "scaling",
     "sparsity",
     "systolic",

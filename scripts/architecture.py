@@ -21,6 +21,7 @@ ROOMS = {
     "judge": "judge one question, in a sandbox",
     "grading": "what a lab calls",
     "course": "write, release and publish labs",
+    "runtime": "memory plans, streams, batches",
     "roofline": "peak, bandwidth, ops",
     "feasibility": "will it run?",
     "dataflow": "loop orders and mappings",
@@ -48,7 +49,6 @@ ROOMS = {
 
 PLANNED = {
     "classroom": {"fleet": "many machines judge", "submit queue": "hand in at any time"},
-    "grading": {"runtime": "simulator, queue, allocator"},
     "roofline": {"soc": "power and clocks"},
 }
 """Rooms that come later, on the floor of a room that is there: drawn with dashed lines."""

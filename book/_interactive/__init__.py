@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 
-from _interactive import amdahl, limit, roofline, systolic, tiling
+from _interactive import amdahl, limit, roofline, runtimes, systolic, tiling
 from _interactive.content import Content, Table
 
 FIGURES: dict[str, Callable[[], Content]] = {
     "amdahl": amdahl.content,
     "limit": limit.content,
     "roofline": roofline.content,
+    "runtimes": runtimes.content,
     "systolic": systolic.content,
     "tiling": tiling.content,
 }

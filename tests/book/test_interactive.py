@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mlsys import Hardware, ops, systolic, traffic
+from mlsys import Hardware, ops, runtime, systolic, traffic
 from mlsys.course.pages.plain_markdown import PlainMarkdown
 from mlsys.roofline import Roofline
 
@@ -21,10 +21,11 @@ pytest.importorskip("sphinx", reason="sphinx is not installed: mlsys[book] bring
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "book"))
 
+from _interactive import runtimes as planner  # noqa: E402
 from _interactive import systolic as player  # noqa: E402
 from _interactive import tiling  # noqa: E402
 
-FIGURES = ("amdahl", "limit", "roofline", "systolic", "tiling")
+FIGURES = ("amdahl", "limit", "roofline", "runtimes", "systolic", "tiling")
 PHONE = {"width": 390, "height": 844}
 CONFIG = """
 execute: {execute_notebooks: "off"}
@@ -313,6 +314,29 @@ def test_player_plays_until_it_is_paused(page: Any) -> None:
     page.wait_for_timeout(1800)
     assert _said(figure, "cycle") == paused
     assert figure.locator(".result").get_attribute("aria-live") == "polite"
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("name", ["time", "size", "area", "lifetime", "search"])
+def test_planner_places_one_buffer_a_step_and_says_what_the_plan_needs(page: Any, name: str) -> None:
+    figure = _figure(page, "runtimes")
+    words, order, offsets = planner.plans()[name]
+    _choose(figure, "Which buffer is placed first?", words)
+    slide = figure.get_by_role("slider")
+    assert _said(figure, "height") == runtime.plan_height(planner.BUFFERS, offsets)
+    slide.press("Home")
+    assert figure.locator("svg .buffer").count() == 0
+    for count, place in enumerate(order, 1):
+        slide.press("ArrowRight")
+        assert _said(figure, "offset") == offsets[place]
+        assert figure.locator("svg .buffer").count() == count
+        placed = order[:count]
+        so_far = [planner.BUFFERS[one] for one in placed]
+        assert _said(figure, "height") == runtime.plan_height(so_far, [offsets[one] for one in placed])
+    slide.press("ArrowRight")
+    assert figure.locator("svg .buffer").count() == len(order), "there is nothing after the last buffer"
+    waste = runtime.plan_height(planner.BUFFERS, offsets) - runtime.peak_live(planner.BUFFERS)
+    assert (figure.locator(".result data.waste").count() == 0) == (waste == 0) == (name == "search")
 
 
 @pytest.mark.browser
