@@ -4,7 +4,7 @@ A kernel is one such expression and the axes of its result. Equal expressions ar
 that a value which is used twice is emitted once.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
@@ -192,6 +192,32 @@ def cast(value: Expression, dtype: str) -> Expression:
     if isinstance(value, Constant):
         return make(Constant, torch.tensor(value.value, dtype=TORCH[value.dtype]).to(TORCH[dtype]).item(), dtype)
     return apply("ne", value, 0, dtype="bool") if dtype == "bool" else apply("cast", value, dtype=dtype)
+
+
+NEUTRAL = {"sum": 0, "prod": 1, "max": -float("inf"), "min": float("inf")}
+"""What changes nothing in a reduction."""
+
+
+def neutral(kind: str, dtype: str) -> float | int:
+    """Return the element that changes nothing in a reduction of a format.
+
+    >>> neutral("max", "int8"), neutral("sum", "fp32")
+    (-128, 0)
+    """
+    if kind in ("sum", "prod") or TORCH[dtype].is_floating_point:
+        return NEUTRAL[kind]
+    if dtype == "bool":
+        return int(kind == "min")
+    limits = torch.iinfo(TORCH[dtype])
+    return limits.min if kind == "max" else limits.max
+
+
+def reduction(kind: str, over: Sequence[Axis], body: Expression) -> Expression:
+    """Return a reduction; over no axes the body, over no elements what changes nothing."""
+    if any(axis.extent == 0 for axis in over):
+        return number(neutral(kind, body.dtype), body.dtype)
+    over = tuple(axis for axis in over if axis.extent != 1)
+    return make(Reduce, kind, over, body, body.dtype) if over else body
 
 
 def guard(conditions: list[tuple[Index, int, int]], inside: Expression, outside: Expression) -> Expression:

@@ -1,6 +1,6 @@
 """First stage, for ONNX: read a model's graph, its attributes and its constants."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch

@@ -6,13 +6,33 @@ from dataclasses import dataclass
 from math import ceil, isfinite
 
 from mlsys.compiler.expression import (
-    Apply, Constant, Coordinate, Expression, Guard, Load, Reduce, make, rewrite, walk
+    Apply,
+    Constant,
+    Coordinate,
+    Expression,
+    Guard,
+    Load,
+    Reduce,
+    make,
+    neutral,
+    rewrite,
+    walk,
 )  # fmt: skip
 from mlsys.compiler.fuse import size
-from mlsys.compiler.graph import TRITON, Tensor
-from mlsys.compiler.index import Axis, Fetched, Index, Quotient, Remainder, axes_of, flatten, index, substitute, unflatten
+from mlsys.compiler.graph import TRITON
+from mlsys.compiler.index import (
+    Axis,
+    Fetched,
+    Index,
+    Quotient,
+    Remainder,
+    axes_of,
+    flatten,
+    index,
+    unflatten,
+)
 from mlsys.compiler.memory import Plan
-from mlsys.compiler.primitives import PRIMITIVES, neutral
+from mlsys.compiler.primitives import PRIMITIVES
 from mlsys.compiler.schedule import Scheduled
 
 HEADER = '''"""Written by mlsys.compiler: one kernel for each fused group, and `run`, which launches them in order."""

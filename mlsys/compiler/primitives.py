@@ -61,24 +61,6 @@ PRIMITIVES = {
 }
 """Functions of one element by name."""
 
-NEUTRAL = {"sum": 0, "prod": 1, "max": -float("inf"), "min": float("inf")}
-"""What changes nothing in a reduction."""
-
-
-def neutral(kind: str, dtype: str) -> float | int:
-    """Return the element that changes nothing in a reduction of a format.
-
-    >>> neutral("max", "int8"), neutral("sum", "fp32")
-    (-128, 0)
-    """
-    if kind in ("sum", "prod") or TORCH[dtype].is_floating_point:
-        return NEUTRAL[kind]
-    if dtype == "bool":
-        return int(kind == "min")
-    limits = torch.iinfo(TORCH[dtype])
-    return limits.min if kind == "max" else limits.max
-
-
 def flops(root: Expression) -> int:
     """Return the FLOPs of one element, a reduction's body counted once for each step."""
     total = 0

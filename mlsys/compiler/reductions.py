@@ -8,12 +8,11 @@ import math
 from collections.abc import Callable, Sequence
 
 from mlsys.compiler.elementwise import equal, exp
-from mlsys.compiler.expression import Expression, apply, guard, number, where
+from mlsys.compiler.expression import Expression, apply, guard, neutral, number, reduction, where
 from mlsys.compiler.graph import FLOATS
 from mlsys.compiler.index import Index, index
 from mlsys.compiler.movement import axis_of, reshaped
-from mlsys.compiler.primitives import neutral
-from mlsys.compiler.values import Call, Value, broadcast, new_axes, reduction, rule
+from mlsys.compiler.values import Call, Value, broadcast, new_axes, rule
 
 Step = Callable[[Expression], Expression]
 
@@ -199,9 +198,10 @@ def _gemm(call: Call, a: Value, b: Value, c: Value | None = None) -> Value:
         raise call.refuse(f"has the shapes {a.shape} and {b.shape}", "make the inner sizes equal")
 
     def element(m: Index, n: Index) -> Expression:
-        (k,) = map(index, new_axes("k", [depth]))
+        over = new_axes("k", [depth])
+        k = index(over[0])
         product = (a.at(k, m) if trans_a else a.at(m, k)) * (b.at(n, k) if trans_b else b.at(k, n))
-        total = reduction("sum", [k.terms[0][0]] if k.terms else [], product)  # type: ignore[list-item]
+        total = reduction("sum", over, product)
         total = total if alpha == 1 else total * alpha
         if c is None:
             return total
@@ -252,15 +252,14 @@ def _pool(call: Call, x: Value) -> Value:
         ]
         value = x.at(n, c, *at)
         inside = [(place, 0, size) for place, size in zip(at, sizes, strict=True)]
-        real = [axis for axis in over if axis.extent != 1]
-        total = reduction(kind, real, guard(inside, value, number(neutral(kind, x.dtype), x.dtype)))
+        total = reduction(kind, over, guard(inside, value, number(neutral(kind, x.dtype), x.dtype)))
         if call.op == "MaxPool":
             return total
         if call.get("count_include_pad", 0):
             inside = [(p, -b, size + a) for p, b, size, a in zip(at, before, sizes, after, strict=True)]
         counted = guard(inside, number(1, x.dtype), number(0, x.dtype))
         if counted.axes:
-            return total / reduction("sum", real, counted)
+            return total / reduction("sum", over, counted)
         return total * (1 / math.prod(kernel))
 
     return Value("", (*x.shape[:2], *out), x.dtype, element)
@@ -284,7 +283,7 @@ def _conv(call: Call, x: Value, weight: Value, bias: Value | None = None) -> Val
         value = x.at(n, channel, *at)
         inside = [(place, 0, size) for place, size in zip(at, x.shape[2:], strict=True)]
         product = weight.at(m, c, *window) * guard(inside, value, number(0, x.dtype))
-        total = reduction("sum", [axis for axis in over if axis.extent != 1], product)
+        total = reduction("sum", over, product)
         return total if bias is None else total + bias.at(m)
 
     return Value("", (x.shape[0], weight.shape[0], *out), x.dtype, element)

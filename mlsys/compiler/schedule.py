@@ -85,7 +85,7 @@ def _map(kernel: Kernel, chip: Accelerator, interpreted: bool) -> list[Scheduled
         programs = elements / (4 * THREADS * vector)
         vectors = 2 if programs > 4 * chip.field("sm_count").value.m else 1
         blocks = [(warps * THREADS * vector * each, warps) for warps, each in ((4, vectors), (4, 4), (8, 1), (8, 2))]
-    return [Scheduled(kernel, (("BLOCK", block),), (ceil(elements / block),), warps) for block, warps in blocks]
+    return [Scheduled(kernel, (("BLOCK", block),), (ceil(kernel.result.elements / block),), warps) for block, warps in blocks]
 
 
 def _rows(kernel: Kernel, chip: Accelerator, interpreted: bool) -> list[Scheduled]:

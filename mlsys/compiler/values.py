@@ -1,13 +1,13 @@
 """Tensors as functions of their indices, which is what the rules of the operations take and return."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import count, zip_longest
 from typing import Any, TypeAlias
 
 import torch
 
-from mlsys.compiler.expression import Expression, Load, Reduce, make, number
+from mlsys.compiler.expression import Expression, Load, make, number
 from mlsys.compiler.graph import BadGraph, Tensor, tensor_of
 from mlsys.compiler.index import Axis, Index, flatten
 
@@ -133,11 +133,6 @@ def elementwise(call: Call, function: Callable[..., Expression], *values: Value,
     return Value(
         "", shape, dtype or values[-1].dtype, lambda *places: function(*(value.spread(*places) for value in values))
     )
-
-
-def reduction(kind: str, over: Sequence[Axis], body: Expression) -> Expression:
-    """Return a reduction; over no axes, the body."""
-    return make(Reduce, kind, tuple(over), body, body.dtype) if over else body
 
 
 Rule: TypeAlias = Callable[..., Any]

@@ -1,0 +1,329 @@
+"""First stage, for torch: export a module and translate its ATen operations into ONNX's."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from mlsys.compiler.graph import OF_TORCH, BadGraph, Graph, Operation, UnsupportedOp, tensor_of
+
+Translation = Callable[..., str | tuple[str, ...]]
+
+
+def from_torch(module: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> Graph:
+    """Export a module with `torch.export` and translate it; its parameters become constants.
+
+    Raises:
+        UnsupportedOp: an ATen operation without a translation.
+    """
+    exported = torch.export.export(module, tuple(inputs)).run_decompositions({})
+    importer = _Importer()
+    tensors = []
+    kept = {**exported.state_dict, **exported.constants}
+    for spec in exported.graph_signature.input_specs:
+        name = spec.arg.name
+        if spec.target is None:
+            tensors.append(tensor_of(name, inputs[len(tensors)]))
+        else:
+            value = kept[spec.target].detach()
+            tensor_of(name, value)
+            importer.constants[name] = value
+    nodes = [node for node in exported.graph.nodes if node.op == "call_function"]
+    for node in nodes:
+        if _name_of(node) not in TRANSLATIONS and not importer.is_constant(node):
+            raise UnsupportedOp(
+                f"the compiler has no translation of torch's operation {_name_of(node)!r}: write the module with others, "
+                "or add one to mlsys/compiler/import_torch.py"
+            )
+    for node in nodes:
+        importer.translate(node)
+    outputs = tuple(importer.names.get(spec.arg.name, spec.arg.name) for spec in exported.graph_signature.output_specs)
+    return Graph(tuple(tensors), outputs, tuple(importer.operations), importer.constants)
+
+
+def _name_of(node: Any) -> str:
+    return str(getattr(node.target, "_opname", None) or getattr(node.target, "__name__", node.target))
+
+
+class _Importer:
+    """The operations so far, and the name of the tensor that each of torch's nodes has become."""
+
+    def __init__(self) -> None:
+        self.operations: list[Operation] = []
+        self.constants: dict[str, torch.Tensor] = {}
+        self.computed: dict[str, torch.Tensor] = {}  # what depends on no input and no parameter
+        self.names: dict[str, Any] = {}
+
+    def is_constant(self, node: Any) -> bool:
+        if all(argument.name in self.computed for argument in node.all_input_nodes):
+            arguments = torch.fx.map_arg((node.args, node.kwargs), lambda argument: self.computed[argument.name])
+            self.computed[node.name] = node.target(*arguments[0], **arguments[1])
+            return True
+        return False
+
+    def translate(self, node: Any) -> None:
+        if node.name in self.computed:
+            return
+        self.node = node
+        result = TRANSLATIONS[_name_of(node)](self, *node.args, **{k: v for k, v in node.kwargs.items() if k in KEPT})
+        self.names[node.name] = result
+
+    def name(self, value: Any) -> str:
+        """The name of a tensor in the new graph."""
+        if value is None:
+            return ""
+        if value.name in self.computed:
+            return self.constant(self.computed[value.name])
+        found = self.names.get(value.name, value.name)
+        return found[0] if isinstance(found, tuple) else found
+
+    def constant(self, value: Any, dtype: torch.dtype | None = None) -> str:
+        tensor = value if isinstance(value, torch.Tensor) else torch.tensor(value, dtype=dtype)
+        name = f"constant_{len(self.constants)}"
+        self.constants[name] = tensor
+        return name
+
+    def ints(self, *values: int) -> str:
+        return self.constant(torch.tensor(values, dtype=torch.int64))
+
+    def add(self, op: str, *inputs: str, outputs: int = 1, **attributes: Any) -> Any:
+        """Add an operation; returns the name of its result, or a tuple of names."""
+        names = tuple(f"{op.lower()}_{len(self.operations)}" + (f"_{n}" if outputs > 1 else "") for n in range(outputs))
+        self.operations.append(Operation(op, inputs, names, attributes))
+        return names[0] if outputs == 1 else names
+
+    def operand(self, value: Any, dtype: torch.dtype) -> str:
+        """The name of a tensor or number in a format."""
+        if isinstance(value, int | float | bool):
+            return self.constant(value, dtype)
+        if value.meta["val"].dtype == dtype:
+            return self.name(value)
+        return str(self.add("Cast", self.name(value), to=OF_TORCH[dtype]))
+
+    def result(self) -> Any:
+        """The example result of the node that is being translated."""
+        value = self.node.meta["val"]
+        return value[0] if isinstance(value, tuple | list) else value
+
+
+def _unary(op: str, **attributes: Any) -> Translation:
+    return lambda g, x: g.add(op, g.operand(x, g.result().dtype), **attributes)
+
+
+def _binary(op: str) -> Translation:
+    def translate(g: _Importer, a: Any, b: Any, alpha: float = 1) -> str:
+        dtype = g.result().dtype
+        left, right = g.operand(a, dtype), g.operand(b, dtype)
+        if alpha != 1:
+            right = g.add("Mul", right, g.constant(alpha, dtype))
+        return str(g.add(op, left, right))
+
+    return translate
+
+
+def _compare(op: str) -> Translation:
+    def translate(g: _Importer, a: Any, b: Any) -> str:
+        dtype = torch.result_type(*(v if isinstance(v, int | float) else v.meta["val"] for v in (a, b)))
+        return str(g.add(op, g.operand(a, dtype), g.operand(b, dtype)))
+
+    return translate
+
+
+def _reduce(op: str) -> Translation:
+    def translate(g: _Importer, x: Any, dim: Any = None, keepdim: bool = False) -> str:
+        axes = [] if dim is None else [dim] if isinstance(dim, int) else list(dim)
+        value = g.operand(x, g.result().dtype)
+        return str(g.add(op, value, *([g.ints(*axes)] if axes else []), keepdims=int(keepdim)))
+
+    return translate
+
+
+def _pool(op: str) -> Translation:
+    def translate(
+        g: _Importer, x: Any, kernel: Any, stride: Any = (), padding: Any = 0, *rest: Any, ceil_mode: bool = False
+    ) -> str:
+        rank = g.result().dim() - 2
+        sizes, pads = _many(kernel, rank), _many(padding, rank)
+        extra: dict[str, Any] = {"count_include_pad": 1} if op == "AveragePool" else {}
+        if op == "MaxPool" and rest:
+            extra["dilations"] = _many(rest[0], rank)
+        ceil = ceil_mode or (rest[-1] if rest and isinstance(rest[-1], bool) else False)
+        strides = _many(stride or sizes, rank)
+        name = g.name(x)
+        return str(g.add(op, name, kernel_shape=sizes, strides=strides, pads=pads * 2, ceil_mode=int(ceil), **extra))
+
+    return translate
+
+
+def _many(value: Any, count: int) -> list[int]:
+    return [value] * count if isinstance(value, int) else list(value) * (count // len(value))
+
+
+def _convolution(g: _Importer, x: Any, w: Any, b: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1) -> str:
+    rank = g.result().dim() - 2
+    if isinstance(padding, str):
+        raise BadGraph(f"a convolution has padding={padding!r}: give it as numbers")
+    inputs = [g.name(x), g.name(w), *([g.name(b)] if b is not None else [])]
+    how = {"strides": _many(stride, rank), "pads": _many(padding, rank) * 2, "dilations": _many(dilation, rank)}
+    return str(g.add("Conv", *inputs, group=groups, **how))
+
+
+def _batch_norm(g: _Importer, x: Any, w: Any, b: Any, mean: Any, var: Any, training: bool, momentum: float, eps: float, *rest: Any) -> str:
+    if training:
+        raise BadGraph("batch_norm is in training mode: call module.eval() before compiling")
+    count = mean.meta["val"].shape[0]
+    ones, zeros = (g.constant(fill(count)) for fill in (torch.ones, torch.zeros))
+    scale, shift = (g.name(w) if w is not None else ones), (g.name(b) if b is not None else zeros)
+    return str(g.add("BatchNormalization", g.name(x), scale, shift, g.name(mean), g.name(var), epsilon=eps))
+
+
+def _layer_norm(g: _Importer, x: Any, shape: list[int], w: Any = None, b: Any = None, eps: float = 1e-5, *rest: Any) -> str:
+    scale = g.name(w) if w is not None else g.constant(torch.ones(shape, dtype=g.result().dtype))
+    shift = [g.name(b)] if b is not None else []
+    return str(g.add("LayerNormalization", g.name(x), scale, *shift, axis=-len(shape), epsilon=eps))
+
+
+def _rms_norm(g: _Importer, x: Any, shape: list[int], w: Any = None, eps: float | None = None) -> str:
+    dtype = g.result().dtype
+    scale = g.name(w) if w is not None else g.constant(torch.ones(shape, dtype=dtype))
+    epsilon = torch.finfo(dtype).eps if eps is None else eps
+    return str(g.add("RMSNormalization", g.name(x), scale, axis=-len(shape), epsilon=epsilon))
+
+
+def _linear(g: _Importer, x: Any, w: Any, b: Any = None) -> str:
+    product = g.add("MatMul", g.name(x), g.add("Transpose", g.name(w), perm=[1, 0]))
+    return product if b is None else str(g.add("Add", product, g.name(b)))
+
+
+def _addmm(g: _Importer, c: Any, a: Any, b: Any, beta: float = 1, alpha: float = 1) -> str:
+    return str(g.add("Gemm", g.name(a), g.name(b), g.name(c), alpha=float(alpha), beta=float(beta)))
+
+
+def _attention(g: _Importer, q: Any, k: Any, v: Any, mask: Any = None, dropout: float = 0, is_causal: bool = False, scale: Any = None) -> str:
+    dtype, shape = q.meta["val"].dtype, q.meta["val"].shape
+    rank, keys = len(shape), k.meta["val"].shape[-2]
+    flip = g.add("Transpose", g.name(k), perm=[*range(rank - 2), rank - 1, rank - 2])
+    scores = g.add("MatMul", g.name(q), flip)
+    scores = g.add("Mul", scores, g.constant(scale or 1 / math.sqrt(shape[-1]), dtype))
+    if is_causal:
+        allowed = g.constant(torch.ones(shape[-2], keys, dtype=torch.bool).tril())
+        scores = g.add("Where", allowed, scores, g.constant(-math.inf, dtype))
+    elif mask is not None and mask.meta["val"].dtype == torch.bool:
+        scores = g.add("Where", g.name(mask), scores, g.constant(-math.inf, dtype))
+    elif mask is not None:
+        scores = g.add("Add", scores, g.name(mask))
+    return str(g.add("MatMul", g.add("Softmax", scores), g.name(v)))
+
+
+def _reshape(g: _Importer, x: Any, *rest: Any) -> str:
+    return str(g.add("Reshape", g.name(x), g.ints(*g.result().shape), allowzero=1))
+
+
+def _transpose(g: _Importer, x: Any, a: int, b: int) -> str:
+    order = list(range(g.result().dim()))
+    order[a], order[b] = order[b], order[a]
+    return str(g.add("Transpose", g.name(x), perm=order))
+
+
+def _select(g: _Importer, x: Any, dim: int, at: int) -> str:
+    return str(g.add("Gather", g.name(x), g.constant(at), axis=dim))
+
+
+def _slice(g: _Importer, x: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> str:
+    stop = x.meta["val"].shape[dim] if end is None else end
+    return str(g.add("Slice", g.name(x), g.ints(start or 0), g.ints(stop), g.ints(dim), g.ints(step)))
+
+
+def _split(g: _Importer, x: Any, sizes: Any, dim: int = 0) -> tuple[str, ...]:
+    given = [part.shape[dim] for part in g.node.meta["val"]]
+    return tuple(g.add("Split", g.name(x), g.ints(*given), outputs=len(given) or 1, axis=dim)) if len(given) > 1 else (g.name(x),)
+
+
+def _index(g: _Importer, x: Any, indices: Sequence[Any]) -> str:
+    used = [n for n, entry in enumerate(indices) if entry is not None]
+    shape = x.meta["val"].shape
+    if len(used) == 1:
+        return str(g.add("Gather", g.name(x), g.name(indices[used[0]]), axis=used[0]))
+    if used != list(range(used[0], used[-1] + 1)) or any(indices[n].name not in g.computed for n in used):
+        raise UnsupportedOp("the compiler has indexing by one tensor, or by constants for neighboring dimensions: use those")
+    flat = torch.zeros((), dtype=torch.int64)
+    for n in used:
+        flat = flat * shape[n] + g.computed[indices[n].name] % shape[n]
+    merged = (*shape[: used[0]], math.prod(shape[n] for n in used), *shape[used[-1] + 1 :])
+    return str(g.add("Gather", g.add("Reshape", g.name(x), g.ints(*merged)), g.constant(flat), axis=used[0]))
+
+
+def _embedding_bag(g: _Importer, table: Any, indices: Any, offsets: Any, scale: bool = False, mode: int = 0, *rest: Any) -> str:
+    starts, total = g.computed.get(offsets.name), indices.meta["val"].shape[0]
+    if starts is None or total % len(starts) or not torch.equal(starts, torch.arange(0, total, total // len(starts))):
+        raise UnsupportedOp("the compiler has embedding_bag of bags of one size: give the indices with two dimensions")
+    bags = g.add("Reshape", g.name(indices), g.ints(len(starts), -1))
+    rows = g.add("Gather", g.name(table), bags, axis=0)
+    return str(g.add(("ReduceSum", "ReduceMean", "ReduceMax")[mode], rows, g.ints(1), keepdims=0))
+
+
+def _clamp(g: _Importer, x: Any, low: Any = None, high: Any = None) -> str:
+    dtype = g.result().dtype
+    return str(g.add("Clip", g.name(x), *("" if v is None else g.operand(v, dtype) for v in (low, high))))
+
+
+KEPT = {"alpha", "beta", "approximate", "is_causal", "scale", "ceil_mode", "min", "max"}
+"""Arguments by name that translations have; torch gives others, such as a memory format, that change no value."""
+
+_SAME = {name: name.capitalize() for name in "relu sigmoid tanh exp log sqrt erf sin cos floor ceil round sign neg abs reciprocal".split()}
+TRANSLATIONS: dict[str, Translation] = {
+    **{name: _unary(op) for name, op in _SAME.items()},
+    **{name: _binary(op) for name, op in zip("add sub mul div pow maximum minimum".split(), "Add Sub Mul Div Pow Max Min".split(), strict=True)},
+    **{name: _compare(op) for name, op in zip("eq lt le gt ge".split(), "Equal Less LessOrEqual Greater GreaterOrEqual".split(), strict=True)},
+    **{name: _binary(op) for name, op in zip("logical_and logical_or bitwise_and bitwise_or".split(), ["And", "Or"] * 2, strict=True)},
+    **{name: _reduce(op) for name, op in zip("sum mean amax amin prod".split(), "ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd".split(), strict=True)},
+    **dict.fromkeys(("view", "reshape", "_unsafe_view", "flatten", "squeeze", "unsqueeze"), _reshape),
+    **dict.fromkeys(("clone", "contiguous", "dropout", "alias", "detach", "detach_", "lift_fresh_copy"), lambda g, x, *rest: g.add("Identity", g.name(x))),
+    **dict.fromkeys(("conv1d", "conv2d", "conv3d"), _convolution),
+    **dict.fromkeys(("matmul", "mm", "bmm"), lambda g, a, b: g.add("MatMul", g.name(a), g.name(b))),
+    **dict.fromkeys(("split", "split_with_sizes", "chunk", "unbind"), _split),
+    "logical_not": lambda g, x: g.add("Not", g.name(x)),
+    "rsqrt": lambda g, x: g.add("Reciprocal", g.add("Sqrt", g.name(x))),
+    "silu": lambda g, x: g.add("Swish", g.name(x)),
+    "gelu": lambda g, x, approximate="none": g.add("Gelu", g.name(x), approximate=approximate),
+    "leaky_relu": lambda g, x, slope=0.01: g.add("LeakyRelu", g.name(x), alpha=slope),
+    "hardtanh": _clamp,
+    "relu6": lambda g, x: _clamp(g, x, 0, 6),
+    "clamp": _clamp,
+    "where": lambda g, c, a, b: g.add("Where", g.name(c), g.operand(a, g.result().dtype), g.operand(b, g.result().dtype)),
+    "softmax": lambda g, x, dim, *rest: g.add("Softmax", g.operand(x, g.result().dtype), axis=dim),
+    "log_softmax": lambda g, x, dim, *rest: g.add("LogSoftmax", g.operand(x, g.result().dtype), axis=dim),
+    "_to_copy": lambda g, x: g.add("Cast", g.name(x), to=OF_TORCH[g.result().dtype]),
+    "to": lambda g, x, *rest: g.add("Cast", g.name(x), to=OF_TORCH[g.result().dtype]),
+    "max_pool2d": _pool("MaxPool"),
+    "avg_pool2d": _pool("AveragePool"),
+    "batch_norm": _batch_norm,
+    "_native_batch_norm_legit_no_training": lambda g, *given: (_batch_norm(g, *given[:5], False, *given[5:]), "", ""),
+    "layer_norm": _layer_norm,
+    "rms_norm": _rms_norm,
+    "linear": _linear,
+    "addmm": _addmm,
+    "scaled_dot_product_attention": _attention,
+    "permute": lambda g, x, order: g.add("Transpose", g.name(x), perm=[n % len(order) for n in order]),
+    "transpose": _transpose,
+    "t": lambda g, x: _transpose(g, x, 0, 1),
+    "expand": lambda g, x, *rest: g.add("Expand", g.name(x), g.ints(*g.result().shape)),
+    "cat": lambda g, parts, dim=0: g.add("Concat", *map(g.name, parts), axis=dim),
+    "stack": lambda g, parts, dim=0: g.add("Concat", *(g.add("Unsqueeze", g.name(p), g.ints(dim)) for p in parts), axis=dim),
+    "select": _select,
+    "slice": _slice,
+    "index": _index,
+    "embedding": lambda g, table, at, *rest: g.add("Gather", g.name(table), g.name(at), axis=0),
+    "embedding_bag": _embedding_bag,
+    "getitem": lambda g, parts, at: g.names[parts.name][at] if isinstance(g.names[parts.name], tuple) else g.names[parts.name],
+}
+"""Translations by the name of the ATen operation; each returns the name of its result, or a name for each."""
+
+TRANSLATIONS["adaptive_avg_pool2d"] = lambda g, x, size: (
+    g.add("GlobalAveragePool", g.name(x)) if set(_many(size, 2)) == {1} else _refuse_adaptive(size)
+)
+
+
+def _refuse_adaptive(size: Any) -> str:
+    raise UnsupportedOp(f"the compiler has adaptive_avg_pool2d to the size 1 alone, got {size}: use avg_pool2d")
