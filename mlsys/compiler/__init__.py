@@ -10,7 +10,7 @@
 | lower | `lower` | `Source`: Triton text |
 """
 
-from mlsys.compiler.graph import BadGraph, UnsupportedOp
+from mlsys.compiler.ir.graph import BadGraph, UnsupportedOp
 from mlsys.compiler.pipeline import OPS, Compiled, compile
 
 __all__ = ["OPS", "BadGraph", "Compiled", "UnsupportedOp", "compile"]

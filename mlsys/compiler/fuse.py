@@ -8,14 +8,15 @@ are no longer made, against what is computed more than once.
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from keyword import iskeyword
 from math import prod
 
-from mlsys.compiler.expression import Apply, Constant, Expression, Guard, Load, Reduce, walk
-from mlsys.compiler.graph import BadGraph, Graph, Operation, Tensor
-from mlsys.compiler.index import Axis, index
+from mlsys.compiler.ir.expression import Apply, Constant, Expression, Guard, Load, Reduce, number, walk
+from mlsys.compiler.ir.graph import BadGraph, Graph, Operation, Tensor
+from mlsys.compiler.ir.index import Axis, index
+from mlsys.compiler.ir.primitives import flops
 from mlsys.compiler.optimize import given_values, outcomes, tensors_of
-from mlsys.compiler.primitives import flops
-from mlsys.compiler.values import Value, buffer_value
+from mlsys.compiler.rules.values import Value, buffer_value
 from mlsys.hardware import Accelerator
 
 LAUNCH_S = 1e-6
@@ -203,7 +204,7 @@ class _Fusion:
 
     def element(self, value: Value) -> tuple[tuple[Axis, ...], Expression, Form | None]:
         axes = tuple(Axis(f"i{number}", extent) for number, extent in enumerate(value.shape))
-        element = value.at(*map(index, axes))
+        element = value.at(*map(index, axes)) if size(axes) else number(0, value.dtype)
         return axes, element, form_of(element, axes)
 
     def store(self, name: str, value: Value, told: tuple[str, ...]) -> None:
@@ -211,7 +212,7 @@ class _Fusion:
         if form is None:
             raise BadGraph(f"no form of kernel fits tensor '{name}', {told[-1]}: split the operation into smaller ones")
         words = [line.partition(" = ")[2].partition("(")[0].lower() for line in told]
-        kernel = "_".join(words[:3] if len(words) <= 3 else [*words[:2], "and_more", words[-1]])
+        kernel = "k_" * iskeyword(words[0]) + "_".join(words[:3] if len(words) <= 3 else [*words[:2], "and_more", words[-1]])
         same = sum(other.name.rstrip("_0123456789") == kernel for other in self.kernels)
         self.kernels.append(Kernel(f"{kernel}_{same + 1}" if same else kernel, self.tensors[name], axes, element, form, told))
 

@@ -5,11 +5,15 @@ from typing import Any
 
 import torch
 
-from mlsys.compiler.graph import BadGraph, Graph, Operation, Tensor, check_ops, dtype_of_onnx, tensor_of
-from mlsys.compiler.values import RULES
+from mlsys.compiler.ir.graph import NARROW_FLOATS, BadGraph, Graph, Operation, Tensor, check_ops, dtype_of_onnx
+from mlsys.compiler.rules.narrow import as_tensor, tables
+from mlsys.compiler.rules.values import RULES
 
 OLDEST_OPSET = 13
 """Before, Softmax and others meant something else."""
+
+UNCHANGED = {"And", "Or", "Xor", "Not"}
+"""Operations that mean the same in every opset."""
 
 
 def from_onnx(model: Any, inputs: Sequence[torch.Tensor] | None = None) -> Graph:
@@ -25,27 +29,44 @@ def from_onnx(model: Any, inputs: Sequence[torch.Tensor] | None = None) -> Graph
     """
     check_ops((node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}.{node.op_type}" for node in model.graph.node), RULES)
     opset = next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), 0)
-    if opset < OLDEST_OPSET:
+    if opset < OLDEST_OPSET and not {node.op_type for node in model.graph.node} <= UNCHANGED:
         raise BadGraph(f"the model has opset {opset}: convert it to {OLDEST_OPSET} or later with onnx.version_converter")
     constants = {entry.name: to_torch(entry) for entry in model.graph.initializer}
     formal = [entry for entry in model.graph.input if entry.name not in constants]
     tensors = tuple(_tensor(entry, inputs[n] if inputs else None) for n, entry in enumerate(formal))
-    operations = [
-        Operation(node.op_type, _trimmed(node.input), _trimmed(node.output), {a.name: _value(a) for a in node.attribute})
-        for node in model.graph.node
-    ]
+    dtypes = {tensor.name: tensor.dtype for tensor in tensors}
+    dtypes |= {entry.name: dtype_of_onnx(entry.name, entry.data_type) for entry in model.graph.initializer}
+    operations = []
+    for node in model.graph.node:
+        attributes = {entry.name: _value(entry) for entry in node.attribute}
+        operation = Operation(node.op_type, _trimmed(node.input), _trimmed(node.output), attributes)
+        operations.append(_cast(operation, dtypes, constants) if "Cast" in node.op_type else operation)
     return Graph(tensors, tuple(entry.name for entry in model.graph.output), tuple(operations), constants)
+
+
+def _cast(operation: Operation, dtypes: dict[str, str], constants: dict[str, torch.Tensor]) -> Operation:
+    """Return a Cast with the format's name, and with the tables of a narrow format as inputs; see `narrow`."""
+    like = dtypes.get(operation.inputs[-1]) if operation.op == "CastLike" else None
+    if operation.op == "CastLike" and like is None:
+        return operation
+    to = like or dtype_of_onnx(operation.outputs[0], operation.attributes["to"])
+    dtypes[operation.outputs[0]] = to
+    source, saturate = dtypes.get(operation.inputs[0], ""), bool(operation.attributes.get("saturate", 1))
+    found: dict[str, torch.Tensor] = {}
+    if to in NARROW_FLOATS:
+        found = {f"{to}_{name}_{saturate}": value for name, value in tables(to, saturate).items() if name != "numbers"}
+    elif source in NARROW_FLOATS:
+        found = {f"{source}_numbers": tables(source, True)["numbers"]}
+    constants.update(found)
+    return Operation("Cast", (operation.inputs[0], *found), operation.outputs, {"to": to})
 
 
 def to_torch(tensor: Any) -> torch.Tensor:
     """Return the value of an ONNX `TensorProto`."""
     from onnx import numpy_helper
 
-    dtype = dtype_of_onnx(tensor.name, tensor.data_type)
-    array = numpy_helper.to_array(tensor)
-    if dtype == "bf16":
-        return torch.from_numpy(array.view("int16").copy()).view(torch.bfloat16)
-    return torch.from_numpy(array.copy())
+    dtype_of_onnx(tensor.name, tensor.data_type)
+    return as_tensor(numpy_helper.to_array(tensor))
 
 
 def _tensor(entry: Any, example: torch.Tensor | None) -> Tensor:
@@ -53,7 +74,7 @@ def _tensor(entry: Any, example: torch.Tensor | None) -> Tensor:
         raise BadGraph(f"input '{entry.name}' is no tensor but a {entry.type.WhichOneof('value')}: give tensors alone")
     kind = entry.type.tensor_type
     if example is not None:
-        return tensor_of(entry.name, example)
+        return Tensor(entry.name, tuple(example.shape), dtype_of_onnx(entry.name, kind.elem_type))
     for dimension in kind.shape.dim:
         if not dimension.HasField("dim_value"):
             raise BadGraph(

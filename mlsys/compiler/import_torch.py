@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from mlsys.compiler.graph import OF_TORCH, BadGraph, Graph, Operation, UnsupportedOp, tensor_of
+from mlsys.compiler.ir.graph import OF_TORCH, BadGraph, Graph, Operation, UnsupportedOp, tensor_of
 
 Translation = Callable[..., str | tuple[str, ...]]
 
@@ -29,9 +29,11 @@ def from_torch(module: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> Graph
             value = kept[spec.target].detach()
             tensor_of(name, value)
             importer.constants[name] = value
+            if spec.target in exported.constants:
+                importer.computed[name] = value
     nodes = [node for node in exported.graph.nodes if node.op == "call_function"]
     for node in nodes:
-        if _name_of(node) not in TRANSLATIONS and not importer.is_constant(node):
+        if not importer.is_constant(node) and _name_of(node) not in TRANSLATIONS:
             raise UnsupportedOp(
                 f"the compiler has no translation of torch's operation {_name_of(node)!r}: write the module with others, "
                 "or add one to mlsys/compiler/import_torch.py"
@@ -73,7 +75,7 @@ class _Importer:
         """The name of a tensor in the new graph."""
         if value is None:
             return ""
-        if value.name in self.computed:
+        if value.name in self.computed and value.name not in self.constants:
             return self.constant(self.computed[value.name])
         found = self.names.get(value.name, value.name)
         return found[0] if isinstance(found, tuple) else found
@@ -282,7 +284,8 @@ TRANSLATIONS: dict[str, Translation] = {
     **dict.fromkeys(("clone", "contiguous", "dropout", "alias", "detach", "detach_", "lift_fresh_copy"), lambda g, x, *rest: g.add("Identity", g.name(x))),
     **dict.fromkeys(("conv1d", "conv2d", "conv3d"), _convolution),
     **dict.fromkeys(("matmul", "mm", "bmm"), lambda g, a, b: g.add("MatMul", g.name(a), g.name(b))),
-    **dict.fromkeys(("split", "split_with_sizes", "chunk", "unbind"), _split),
+    **dict.fromkeys(("split", "split_with_sizes", "chunk"), _split),
+    "unbind": lambda g, x, dim=0: tuple(_select(g, x, dim, n) for n in range(x.meta["val"].shape[dim])),
     "logical_not": lambda g, x: g.add("Not", g.name(x)),
     "rsqrt": lambda g, x: g.add("Reciprocal", g.add("Sqrt", g.name(x))),
     "silu": lambda g, x: g.add("Swish", g.name(x)),

@@ -3,9 +3,11 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from keyword import iskeyword
 from math import ceil, isfinite
 
-from mlsys.compiler.expression import (
+from mlsys.compiler.fuse import size
+from mlsys.compiler.ir.expression import (
     Apply,
     Constant,
     Coordinate,
@@ -18,21 +20,21 @@ from mlsys.compiler.expression import (
     rewrite,
     walk,
 )  # fmt: skip
-from mlsys.compiler.fuse import size
-from mlsys.compiler.graph import TRITON
-from mlsys.compiler.index import (
+from mlsys.compiler.ir.graph import TRITON
+from mlsys.compiler.ir.index import (
     Axis,
     Fetched,
     Index,
     Quotient,
     Remainder,
     axes_of,
+    bounds,
     flatten,
     index,
     unflatten,
 )
+from mlsys.compiler.ir.primitives import PRIMITIVES
 from mlsys.compiler.memory import Plan
-from mlsys.compiler.primitives import PRIMITIVES
 from mlsys.compiler.schedule import Scheduled
 
 HEADER = '''"""Written by mlsys.compiler: one kernel for each fused group, and `run`, which launches them in order."""
@@ -100,16 +102,13 @@ def lower(plan: Plan, device: str) -> Source:
 def fresh(name: str, taken: set[str]) -> str:
     """Return a name for Python like the one given, and remember it as taken."""
     base = re.sub(r"\W+", "_", name).strip("_") or "t"
-    base = f"t{base}" if base[0].isdigit() or base in _KEYWORDS else base
+    base = f"t{base}" if base[0].isdigit() or iskeyword(base) else base
     found, number = base, 1
     while found in taken:
         number += 1
         found = f"{base}_{number}"
     taken.add(found)
     return found
-
-
-_KEYWORDS = {"in", "is", "if", "or", "and", "not", "for", "def", "as", "from", "import", "lambda", "with", "else", "pass"}
 
 
 class _Writer:
@@ -264,7 +263,7 @@ class _Writer:
     def guard(self, value: Guard, masks: tuple[str, ...]) -> str:
         tests = []
         for place, low, high in value.conditions:
-            text, (least, greatest) = self.place(place, masks), _bounds(place)
+            text, (least, greatest) = self.place(place, masks), bounds(place)
             tests += [f"({text} >= {low})"] if least < low else []
             tests += [f"({text} < {high})"] if greatest >= high else []
         test = self.named("inside", " & ".join(tests))
@@ -412,11 +411,5 @@ def _literal(value: float | int | bool) -> str:
 
 def _wrapped(text: str, template: str) -> str:
     return text if template.startswith("tl.") or text.startswith("-") is False else f"({text})"
-
-
-def _bounds(place: Index) -> tuple[int, int]:
-    from mlsys.compiler.index import bounds
-
-    return bounds(place)
 
 

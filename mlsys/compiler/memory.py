@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mlsys.compiler.expression import Load, walk
+from mlsys.compiler.ir.expression import Load, walk
 from mlsys.compiler.schedule import Schedule
 
 ALIGNMENT = 256

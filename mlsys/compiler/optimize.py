@@ -3,10 +3,23 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from mlsys.compiler.graph import BadGraph, Graph, Operation, Tensor, in_order, tensor_of
-from mlsys.compiler.index import index
-from mlsys.compiler.primitives import can_fold, evaluate
-from mlsys.compiler.values import RULES, Call, Value, buffer_value, constant_value, new_axes
+from mlsys.compiler.ir.graph import (
+    NARROW_FLOATS,
+    NARROW_INTEGERS,
+    BadGraph,
+    Graph,
+    Operation,
+    Tensor,
+    UnsupportedOp,
+    in_order,
+    tensor_of,
+)
+from mlsys.compiler.ir.index import index
+from mlsys.compiler.ir.primitives import can_fold, evaluate
+from mlsys.compiler.rules.values import RULES, Call, Value, buffer_value, constant_value, new_axes
+
+MOVES = frozenset("Cast CastLike Concat Expand Flatten Gather Identity Reshape Shape Size Slice Split Squeeze Tile Transpose Unsqueeze".split())
+"""Operations that have narrow formats."""
 
 LARGEST_FOLDED = 1 << 16
 """Most elements of a tensor that is computed at compile time: enough for shapes and masks, little for the source."""
@@ -24,6 +37,9 @@ def outcomes(operation: Operation, values: Mapping[str, Value]) -> dict[str, Val
         found = RULES[operation.op](call, *inputs)
     except (KeyError, TypeError, AttributeError) as error:
         raise BadGraph(f"{operation} does not fit the rule of {operation.op} ({error}): check its inputs") from error
+    narrow = [v.dtype for v in inputs if v is not None and v.dtype in (*NARROW_FLOATS, *NARROW_INTEGERS)]
+    if narrow and operation.op not in MOVES:
+        raise UnsupportedOp(f"{operation.op} of {narrow[0]} is not computed: cast the tensor to fp16 or fp32 before")
     found = found if isinstance(found, tuple) else (found,)
     if len(found) < len(operation.outputs):
         raise BadGraph(f"{operation} asks {operation.op} for {len(operation.outputs)} outputs: use {len(found)}")

@@ -6,17 +6,18 @@ from typing import Any
 import numpy as np
 import torch
 
-import mlsys.compiler.reductions  # noqa: F401  (registers rules, as do the modules that it imports)
-from mlsys.compiler import expression, values
 from mlsys.compiler.fuse import fuse
-from mlsys.compiler.graph import OF_TORCH, TORCH, BadGraph, Graph
 from mlsys.compiler.import_onnx import from_onnx
+from mlsys.compiler.ir import expression
+from mlsys.compiler.ir.graph import OF_TORCH, TORCH, BadGraph, Graph, in_order
 from mlsys.compiler.lower import Source, lower
 from mlsys.compiler.memory import plan
 from mlsys.compiler.optimize import optimize
+from mlsys.compiler.rules import RULES, values
+from mlsys.compiler.rules.narrow import as_array, as_tensor
+from mlsys.compiler.rules.values import NeedsValue
 from mlsys.compiler.run import Program
 from mlsys.compiler.schedule import schedule
-from mlsys.compiler.values import RULES, NeedsValue
 from mlsys.core.arguments import one_of
 from mlsys.errors import InvalidValue
 from mlsys.hardware import Hardware
@@ -36,8 +37,8 @@ class Compiled:
         source: the Triton text.
     """
 
-    def __init__(self, graph: Graph, stages: Mapping[str, Stage], device: str) -> None:
-        self._graph, self._given, self._device = graph, stages, device
+    def __init__(self, graph: Graph, stages: Mapping[str, Stage], device: str, as_torch: bool) -> None:
+        self._graph, self._given, self._device, self._as_torch = graph, stages, device, as_torch
         self._programs: dict[tuple[Any, ...], Program] = {}
         self._needs: list[str] = []
         self.stages: dict[str, str] = {"import": str(graph)}
@@ -55,9 +56,10 @@ class Compiled:
                 try:
                     self._programs[key] = self._compile(fixed)
                 except NeedsValue as error:
-                    if error.tensor not in {tensor.name for tensor in self._graph.inputs} or error.tensor in fixed:
+                    more = [name for name in sources(self._graph, error.tensor) if name not in self._needs]
+                    if not more:
                         raise BadGraph(str(error)) from error
-                    self._needs.append(error.tensor)
+                    self._needs += more
                     continue
             return self._programs[key]
 
@@ -93,7 +95,20 @@ class Compiled:
         assert program is not None
         device = program.device
         outputs = program({n.name: t.to(device).contiguous() for n, t in zip(wanted, tensors, strict=True)})
-        return outputs if not inputs or isinstance(inputs[0], torch.Tensor) else [as_array(value) for value in outputs]
+        if self._as_torch if not inputs else isinstance(inputs[0], torch.Tensor):
+            return outputs
+        dtypes = (program.tensors[name].dtype for name in program.graph.outputs)
+        return [as_array(value, dtype) for value, dtype in zip(outputs, dtypes, strict=True)]
+
+
+def sources(graph: Graph, name: str) -> list[str]:
+    """Return the integer inputs from which a tensor is computed; none if it depends on another input."""
+    upstream = {name}
+    for operation in reversed(in_order(graph.operations, [*(t.name for t in graph.inputs), *graph.constants])):
+        if upstream.intersection(operation.outputs) and operation.op not in ("Shape", "Size"):
+            upstream.update(operation.inputs)
+    found = [tensor for tensor in graph.inputs if tensor.name in upstream]
+    return [tensor.name for tensor in found] if all(tensor.elements <= 64 for tensor in found) else []
 
 
 def compile(
@@ -139,26 +154,6 @@ def compile(
         graph = from_torch(model, examples)
     else:
         graph = from_onnx(model, examples)
-    compiled = Compiled(graph, {**own, **(stages or {})}, device)
+    compiled = Compiled(graph, {**own, **(stages or {})}, device, isinstance(model, torch.nn.Module))
     compiled.specialize(examples)
     return compiled
-
-
-def as_tensor(value: Array) -> torch.Tensor:
-    """Return a NumPy array, also one of bfloat16, as a torch tensor."""
-    if isinstance(value, torch.Tensor):
-        return value.detach()
-    array = np.ascontiguousarray(value).reshape(np.shape(value))
-    if array.dtype.name == "bfloat16":
-        return torch.from_numpy(array.view(np.int16).copy()).view(torch.bfloat16)
-    return torch.from_numpy(array.copy())
-
-
-def as_array(value: torch.Tensor) -> Any:
-    """Return a torch tensor as a NumPy array; bfloat16 as that of ml_dtypes, which comes with onnx."""
-    value = value.cpu()
-    if value.dtype == torch.bfloat16:
-        import ml_dtypes
-
-        return value.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
-    return value.numpy()

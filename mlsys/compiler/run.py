@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from mlsys.compiler.graph import TORCH
+from mlsys.compiler.ir.graph import TORCH
 from mlsys.compiler.lower import Source
 from mlsys.errors import UserError
 

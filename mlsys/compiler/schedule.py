@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 from itertools import product
 from math import ceil, inf
 
-from mlsys.compiler.expression import Load, walk
 from mlsys.compiler.fuse import Fused, Kernel, size
-from mlsys.compiler.graph import TORCH
+from mlsys.compiler.ir.expression import Load, walk
+from mlsys.compiler.ir.graph import TORCH
 from mlsys.hardware import Accelerator
 
 THREADS = 32

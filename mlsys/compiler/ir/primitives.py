@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from mlsys.compiler.expression import Apply, Constant, Coordinate, Expression, Guard, Load, Reduce, walk
-from mlsys.compiler.graph import TORCH
-from mlsys.compiler.index import Axis, Fetched, Index, Quotient
+from mlsys.compiler.ir.expression import Apply, Constant, Coordinate, Expression, Guard, Load, Reduce, walk
+from mlsys.compiler.ir.graph import TORCH
+from mlsys.compiler.ir.index import Axis, Fetched, Index, Quotient
 
 Array = npt.NDArray[Any]
 

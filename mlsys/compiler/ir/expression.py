@@ -11,8 +11,8 @@ from typing import Any, TypeAlias, TypeVar
 
 import torch
 
-from mlsys.compiler.graph import FLOATS, TORCH
-from mlsys.compiler.index import Axis, Index, axes_of, bounds, substitute
+from mlsys.compiler.ir.graph import FLOATS, TORCH
+from mlsys.compiler.ir.index import Axis, Index, axes_of, bounds, substitute
 
 Scalar: TypeAlias = float | int | bool
 
@@ -245,7 +245,7 @@ def rewrite(
         if isinstance(value, Node):
             return build(value)  # type: ignore[arg-type]
         if isinstance(value, Index):
-            return substitute(value, places) if places else value
+            return substitute(value, places, build)
         return tuple(new(part) for part in value) if isinstance(value, tuple) else value
 
     def build(part: Expression) -> Expression:

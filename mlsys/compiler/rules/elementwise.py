@@ -7,10 +7,11 @@ import math
 from collections.abc import Callable
 from functools import reduce
 
-from mlsys.compiler.expression import Constant, Coordinate, Expression, Operand, apply, cast, make, number, where
-from mlsys.compiler.graph import FLOATS, dtype_of_onnx
-from mlsys.compiler.index import Index
-from mlsys.compiler.values import Call, Value, elementwise, rule
+from mlsys.compiler.ir.expression import Constant, Coordinate, Expression, Operand, apply, cast, make, number, where
+from mlsys.compiler.ir.graph import FLOATS, NARROW_FLOATS, NARROW_INTEGERS, dtype_of_onnx
+from mlsys.compiler.ir.index import Index
+from mlsys.compiler.rules.narrow import decode, encode, wrapped
+from mlsys.compiler.rules.values import Call, Value, elementwise, rule
 
 Function = Callable[..., Expression]
 
@@ -189,10 +190,14 @@ def _clip(call: Call, x: Value, low: Value | None = None, high: Value | None = N
 
 
 @rule("Cast", "CastLike")
-def _cast(call: Call, x: Value, like: Value | None = None) -> Value:
-    to = call.attributes["to"] if like is None else like.dtype
+def _cast(call: Call, x: Value, *more: Value) -> Value:
+    to = more[0].dtype if call.op == "CastLike" else call.attributes["to"]
     dtype = to if isinstance(to, str) else dtype_of_onnx("the result of Cast", to)
-    return elementwise(call, lambda x: cast(x, dtype), x, dtype=dtype)
+    if dtype in NARROW_FLOATS:
+        return Value("", x.shape, dtype, encode(x, *more))
+    if x.dtype in NARROW_FLOATS:
+        return Value("", x.shape, dtype, decode(x, more[0], dtype))
+    return elementwise(call, lambda x: wrapped(x, dtype) if dtype in NARROW_INTEGERS else cast(x, dtype), x, dtype=dtype)
 
 
 @rule("Range")

@@ -23,13 +23,26 @@ DTYPES = {
     "uint32": (torch.uint32, "tl.uint32", 12),
     "uint64": (torch.uint64, "tl.uint64", 13),
     "bool": (torch.bool, "tl.int1", 9),
+    "fp8e4m3fn": (torch.uint8, "tl.uint8", 17),
+    "fp8e4m3fnuz": (torch.uint8, "tl.uint8", 18),
+    "fp8e5m2": (torch.uint8, "tl.uint8", 19),
+    "fp8e5m2fnuz": (torch.uint8, "tl.uint8", 20),
+    "fp4e2m1": (torch.uint8, "tl.uint8", 23),
+    "uint4": (torch.uint8, "tl.uint8", 21),
+    "int4": (torch.int8, "tl.int8", 22),
+    "uint2": (torch.uint8, "tl.uint8", 25),
+    "int2": (torch.int8, "tl.int8", 26),
 }
-"""Formats by name: torch's, Triton's, and ONNX's number for each."""
+"""Formats by name: torch's and Triton's that stores it, and ONNX's number."""
+
+NARROW_FLOATS = ("fp8e4m3fn", "fp8e4m3fnuz", "fp8e5m2", "fp8e5m2fnuz", "fp4e2m1")
+NARROW_INTEGERS = {"uint4": (4, False), "int4": (4, True), "uint2": (2, False), "int2": (2, True)}
+"""Bits, and whether one of them is a sign. Narrow formats, one element a byte, are only moved and converted."""
 
 FLOATS = ("fp16", "bf16", "fp32", "fp64")
 TORCH = {name: row[0] for name, row in DTYPES.items()}
 TRITON = {name: row[1] for name, row in DTYPES.items()}
-OF_TORCH = {row[0]: name for name, row in DTYPES.items()}
+OF_TORCH = {row[0]: name for name, row in DTYPES.items() if name not in (*NARROW_FLOATS, *NARROW_INTEGERS)}
 OF_ONNX = {row[2]: name for name, row in DTYPES.items()}
 
 
@@ -131,7 +144,7 @@ def check_ops(names: Iterable[str], known: Iterable[str]) -> None:
         if name not in known:
             raise UnsupportedOp(
                 f"the compiler has no operation {name!r}: write it with those of mlsys.compiler.OPS, or add a rule for "
-                "it in mlsys/compiler/rules.py"
+                "it in mlsys/compiler/rules"
             )
 
 

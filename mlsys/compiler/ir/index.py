@@ -9,9 +9,9 @@ turns each into an index expression and simplifies what comes out.
 (row, column, row * 6 + column)
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Remainder:
 class Fetched:
     """An index that is read from a tensor at run time, as in Gather; it is at least 0 and less than `extent`."""
 
-    value: object
+    value: Any
     extent: int
 
     def __str__(self) -> str:
@@ -147,24 +147,24 @@ def axes_of(value: Index) -> frozenset[Axis]:
         if isinstance(atom, Axis):
             found.add(atom)
         elif isinstance(atom, Fetched):
-            found |= atom.value.axes  # type: ignore[attr-defined]
+            found |= atom.value.axes
         else:
             found |= axes_of(atom.inner)
     return frozenset(found)
 
 
-def substitute(value: Index, places: Mapping[Axis, Index]) -> Index:
-    """Replace axes by index expressions, and simplify."""
+def substitute(value: Index, places: Mapping[Axis, Index], fetch: Callable[[Any], Any]) -> Index:
+    """Replace axes by index expressions, and what is read at run time by `fetch` of it; simplify."""
     result = Index((), value.constant)
     for atom, factor in value.terms:
         if isinstance(atom, Axis):
             new = places.get(atom, index(atom))
         elif isinstance(atom, Fetched):
-            new = index(Fetched(atom.value.substitute(places), atom.extent))  # type: ignore[attr-defined]
+            new = index(Fetched(fetch(atom.value), atom.extent))
         elif isinstance(atom, Quotient):
-            new = substitute(atom.inner, places) // atom.divisor
+            new = substitute(atom.inner, places, fetch) // atom.divisor
         else:
-            new = substitute(atom.inner, places) % atom.divisor
+            new = substitute(atom.inner, places, fetch) % atom.divisor
         result = result + new * factor
     return result
 

@@ -7,9 +7,9 @@ from typing import Any, TypeAlias
 
 import torch
 
-from mlsys.compiler.expression import Expression, Load, make, number
-from mlsys.compiler.graph import BadGraph, Tensor, tensor_of
-from mlsys.compiler.index import Axis, Index, flatten
+from mlsys.compiler.ir.expression import Expression, Load, make, number
+from mlsys.compiler.ir.graph import BadGraph, Tensor, tensor_of
+from mlsys.compiler.ir.index import Axis, Index, flatten
 
 Element: TypeAlias = Callable[..., Expression]
 _numbers = count()

@@ -7,12 +7,12 @@ later from the form of the expression alone.
 import math
 from collections.abc import Callable, Sequence
 
-from mlsys.compiler.elementwise import equal, exp
-from mlsys.compiler.expression import Expression, apply, guard, neutral, number, reduction, where
-from mlsys.compiler.graph import FLOATS
-from mlsys.compiler.index import Index, index
-from mlsys.compiler.movement import axis_of, reshaped
-from mlsys.compiler.values import Call, Value, broadcast, new_axes, rule
+from mlsys.compiler.ir.expression import Expression, apply, guard, neutral, number, reduction, where
+from mlsys.compiler.ir.graph import FLOATS
+from mlsys.compiler.ir.index import Index, index
+from mlsys.compiler.rules.elementwise import equal, exp
+from mlsys.compiler.rules.movement import axis_of, reshaped
+from mlsys.compiler.rules.values import Call, Value, broadcast, new_axes, rule
 
 Step = Callable[[Expression], Expression]
 

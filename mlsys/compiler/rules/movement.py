@@ -4,10 +4,10 @@ import math
 
 import torch
 
-from mlsys.compiler.expression import Expression, guard, number, where
-from mlsys.compiler.graph import UnsupportedOp
-from mlsys.compiler.index import Fetched, Index, flatten, index, unflatten
-from mlsys.compiler.values import Call, Value, broadcast, constant_value, rule
+from mlsys.compiler.ir.expression import Expression, guard, number, where
+from mlsys.compiler.ir.graph import UnsupportedOp
+from mlsys.compiler.ir.index import Fetched, Index, flatten, index, unflatten
+from mlsys.compiler.rules.values import Call, Value, broadcast, constant_value, rule
 
 
 def axis_of(call: Call, axis: int, rank: int) -> int:
