@@ -17,7 +17,12 @@ def from_torch(module: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> Graph
     Raises:
         UnsupportedOp: an ATen operation without a translation.
     """
-    exported = torch.export.export(module, tuple(inputs)).run_decompositions({})
+    for part in module.modules():
+        if part.training and isinstance(part, torch.nn.modules.batchnorm._BatchNorm | torch.nn.modules.dropout._DropoutNd):
+            raise BadGraph(f"{type(part).__name__} is in training mode: call module.eval() before compiling")
+    exported = torch.export.export(module, tuple(inputs))
+    if any(_name_of(node).endswith("_") for node in exported.graph.nodes if node.op == "call_function"):
+        exported = exported.run_decompositions({})  # operations in place become others
     importer = _Importer()
     tensors = []
     kept = {**exported.state_dict, **exported.constants}
@@ -173,11 +178,17 @@ def _convolution(g: _Importer, x: Any, w: Any, b: Any = None, stride: Any = 1, p
 
 def _batch_norm(g: _Importer, x: Any, w: Any, b: Any, mean: Any, var: Any, training: bool, momentum: float, eps: float, *rest: Any) -> str:
     if training:
-        raise BadGraph("batch_norm is in training mode: call module.eval() before compiling")
+        raise BadGraph("batch_norm has training=True: compile the network in evaluation")
     count = mean.meta["val"].shape[0]
     ones, zeros = (g.constant(fill(count)) for fill in (torch.ones, torch.zeros))
     scale, shift = (g.name(w) if w is not None else ones), (g.name(b) if b is not None else zeros)
     return str(g.add("BatchNormalization", g.name(x), scale, shift, g.name(mean), g.name(var), epsilon=eps))
+
+
+def _dropout(g: _Importer, x: Any, p: float, training: bool) -> str:
+    if training and p:
+        raise BadGraph("dropout has training=True: compile the network in evaluation")
+    return str(g.add("Identity", g.name(x)))
 
 
 def _layer_norm(g: _Importer, x: Any, shape: list[int], w: Any = None, b: Any = None, eps: float = 1e-5, *rest: Any) -> str:
@@ -281,11 +292,12 @@ TRANSLATIONS: dict[str, Translation] = {
     **{name: _binary(op) for name, op in zip("logical_and logical_or bitwise_and bitwise_or".split(), ["And", "Or"] * 2, strict=True)},
     **{name: _reduce(op) for name, op in zip("sum mean amax amin prod".split(), "ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd".split(), strict=True)},
     **dict.fromkeys(("view", "reshape", "_unsafe_view", "flatten", "squeeze", "unsqueeze"), _reshape),
-    **dict.fromkeys(("clone", "contiguous", "dropout", "alias", "detach", "detach_", "lift_fresh_copy"), lambda g, x, *rest: g.add("Identity", g.name(x))),
+    **dict.fromkeys(("clone", "contiguous", "alias", "detach", "detach_", "lift_fresh_copy"), lambda g, x, *rest: g.add("Identity", g.name(x))),
     **dict.fromkeys(("conv1d", "conv2d", "conv3d"), _convolution),
     **dict.fromkeys(("matmul", "mm", "bmm"), lambda g, a, b: g.add("MatMul", g.name(a), g.name(b))),
     **dict.fromkeys(("split", "split_with_sizes", "chunk"), _split),
     "unbind": lambda g, x, dim=0: tuple(_select(g, x, dim, n) for n in range(x.meta["val"].shape[dim])),
+    "dropout": _dropout,
     "logical_not": lambda g, x: g.add("Not", g.name(x)),
     "rsqrt": lambda g, x: g.add("Reciprocal", g.add("Sqrt", g.name(x))),
     "silu": lambda g, x: g.add("Swish", g.name(x)),

@@ -250,7 +250,8 @@ class _Writer:
     def load(self, value: Load, masks: tuple[str, ...], outside: str = "") -> str:
         place = self.place(value.position, masks)
         needed = [self.inside[axis] for axis in self.inside if axis in axes_of(value.position)]
-        needed += [name for name in masks if name not in needed]
+        if needed:  # else it is a single element, which is there whether it is needed or not
+            needed += [name for name in masks if name not in needed]
         for atom in _fetched(value.position):
             name = self.write(atom.value, masks)  # type: ignore[arg-type]
             needed.append(f"({name} >= 0) & ({name} < {atom.extent})")
@@ -267,7 +268,8 @@ class _Writer:
             tests += [f"({text} >= {low})"] if least < low else []
             tests += [f"({text} < {high})"] if greatest >= high else []
         test = self.named("inside", " & ".join(tests))
-        if isinstance(value.inside, Load) and isinstance(value.outside, Constant) and not _fetched(value.inside.position):
+        plain = isinstance(value.inside, Load) and isinstance(value.outside, Constant)
+        if plain and value.inside.axes & set(self.inside) and not list(_fetched(value.inside.position)):
             return self.load(value.inside, (*masks, test), self.number(value.outside.value, value.dtype))
         inner = self.write(value.inside, (*masks, test))
         return self.named("guarded", f"tl.where({test}, {inner}, {self.write(value.outside, masks)})")

@@ -117,6 +117,7 @@ def compile(
     device: str = "cpu",
     *,
     chip: str = "h200",
+    autotune: bool = False,
     stages: Mapping[str, Stage] | None = None,
 ) -> Compiled:
     """Compile a model into Triton kernels.
@@ -126,6 +127,7 @@ def compile(
         inputs: example inputs; a torch module needs them, and so does an ONNX model with dynamic dimensions.
         device: "cuda", or "cpu" for Triton's interpreter.
         chip: id of the chip whose data the cost model and the schedule use; see `mlsys.hardware`.
+        autotune: time several tiles of each kernel on the GPU, instead of choosing one by rule.
         stages: functions to use instead of the stages "optimize", "fuse", "schedule", "memory" and "lower"; each is
             called with what the stage before gave.
 
@@ -144,6 +146,12 @@ def compile(
         "memory": plan,
         "lower": lambda placed: lower(placed, device),
     }
+    if autotune:
+        if device != "cuda":
+            raise InvalidValue("autotune times kernels on a GPU and device is 'cpu': leave it out, or use 'cuda'")
+        from mlsys.compiler.tune import tuned
+
+        own["schedule"] = lambda fused: tuned(fused, accelerator)
     for name in stages or {}:
         one_of("stages", name, own)
     if isinstance(model, torch.nn.Module):

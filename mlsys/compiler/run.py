@@ -9,9 +9,12 @@ from typing import Any
 
 import torch
 
-from mlsys.compiler.ir.graph import TORCH
+from mlsys.compiler.ir.graph import TORCH, Tensor
 from mlsys.compiler.lower import Source
 from mlsys.errors import UserError
+
+ALIGNED = 16
+"""Bytes to which Triton assumes a tensor's start to be aligned once it has compiled a kernel for such tensors."""
 
 
 def load_source(text: str) -> dict[str, Any]:
@@ -35,7 +38,11 @@ def interpret() -> None:
 
 
 class Program:
-    """Kernels that are ready to launch, with the memory of their intermediate tensors and constants."""
+    """Kernels that are ready to launch, with the memory of their intermediate tensors and constants.
+
+    On a GPU the first call compiles the kernels and keeps each with its arguments; later calls launch them without
+    going through Triton's own dispatch again.
+    """
 
     def __init__(self, source: Source, device: str) -> None:
         if device == "cpu":
@@ -50,18 +57,44 @@ class Program:
             tensor = self.tensors[name]
             place = self.memory[offset : offset + tensor.size].view(TORCH[tensor.dtype])
             self.kept[name] = place.view(tensor.shape)
-        self.launches: list[tuple[Any, tuple[int, ...], tuple[Any, ...]]] | None = None
+        self.bound: list[tuple[Callable[..., None], tuple[int, ...], list[Any], list[tuple[int, str]]]] = []
 
     def __call__(self, given: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
         """Run the kernels on inputs by name; returns the outputs in order."""
-        made = {n: torch.empty(self.tensors[n].shape, dtype=TORCH[self.tensors[n].dtype], device=self.device) for n in self.graph.outputs}
-        have = self.kept | dict(given) | made
-        self.run(_launch, *(have[name] for name in self.arguments))
+        given = {name: value.clone() if value.data_ptr() % ALIGNED else value for name, value in given.items()}
+        made = {name: self.empty(self.tensors[name]) for name in self.graph.outputs}
+        have = {**self.kept, **given, **made}
+        if self.bound:
+            stream = torch.cuda.current_stream(self.device).cuda_stream
+            for launch, grid, arguments, fresh in self.bound:
+                for place, name in fresh:
+                    arguments[place] = have[name]
+                launch(*grid, stream, *arguments)
+        elif self.device.type == "cuda":
+            names = {id(tensor): name for name, tensor in have.items() if name in made or name in given}
+            self.run(lambda *launched, **settings: self.bind(names, *launched, **settings), *map(have.get, self.arguments))
+        else:
+            self.run(_launch, *map(have.get, self.arguments))
         return [made[name] for name in self.graph.outputs]
+
+    def empty(self, tensor: Tensor) -> torch.Tensor:
+        """Return new memory for a tensor."""
+        return torch.empty(tensor.shape, dtype=TORCH[tensor.dtype], device=self.device)
+
+    def bind(self, names: Mapping[int, str], kernel: Any, grid: tuple[int, ...], *arguments: Any, **settings: Any) -> None:
+        """Launch a kernel for the first time, and keep what launches it again."""
+        if 0 in grid:
+            return
+        compiled = kernel[grid](*arguments, **settings)
+        sizes = [value for name, value in settings.items() if name in kernel.arg_names]
+        fresh = [(place, names[id(value)]) for place, value in enumerate(arguments) if id(value) in names]
+
+        def launch(x: int, y: int, z: int, stream: int, *values: Any) -> None:
+            compiled.run(x, y, z, stream, compiled.function, compiled.packed_metadata, None, None, None, *values)
+
+        self.bound.append((launch, (*grid, *[1] * (3 - len(grid))), [*arguments, *sizes], fresh))
 
 
 def _launch(kernel: Any, grid: tuple[int, ...], *arguments: Any, **settings: Any) -> None:
     if 0 not in grid:
         kernel[grid](*arguments, **settings)
-
-

@@ -225,7 +225,7 @@ def guard(conditions: list[tuple[Index, int, int]], inside: Expression, outside:
     needed = []
     for place, low, high in conditions:
         least, greatest = bounds(place)
-        if greatest < low or least >= high:
+        if greatest < low or least >= high or low >= high:
             return outside
         if least < low or greatest >= high:
             needed.append((place, low, high))

@@ -159,15 +159,20 @@ MANY: dict[str, Function] = {
 }
 
 
-@rule(*UNARY, *BINARY, *MANY)
-def _same_format(call: Call, *values: Value) -> Value:
-    dtype = "bool" if call.op == "IsNaN" else values[0].dtype
-    return elementwise(call, (UNARY | BINARY | MANY)[call.op], *values, dtype=dtype)
+@rule(*UNARY)
+def _unary(call: Call, x: Value) -> Value:
+    return elementwise(call, UNARY[call.op], x, dtype="bool" if call.op == "IsNaN" else x.dtype)
 
 
-@rule(*COMPARISONS)
-def _compare(call: Call, a: Value, b: Value) -> Value:
-    return elementwise(call, COMPARISONS[call.op], a, b, dtype="bool")
+@rule(*BINARY, *COMPARISONS)
+def _binary(call: Call, a: Value, b: Value) -> Value:
+    function, dtype = (BINARY | COMPARISONS)[call.op], "bool" if call.op in COMPARISONS else a.dtype
+    return elementwise(call, function, a, b, dtype=dtype)
+
+
+@rule(*MANY)
+def _many(call: Call, *values: Value) -> Value:
+    return elementwise(call, MANY[call.op], *values)
 
 
 @rule(*WITH_ATTRIBUTES)
