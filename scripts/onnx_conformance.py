@@ -99,7 +99,11 @@ def difference(got: Any, want: Any, rtol: float, atol: float) -> str:
     if exact:
         return "" if np.array_equal(a, b) else f"{np.sum(a != b)} elements differ"
     close = np.isclose(a, b, rtol=rtol, atol=atol, equal_nan=True)
-    return "" if close.all() else f"{np.sum(~close)} of {close.size} elements differ, such as {a[~close][0]} and {b[~close][0]}"
+    return (
+        ""
+        if close.all()
+        else f"{np.sum(~close)} of {close.size} elements differ, such as {a[~close][0]} and {b[~close][0]}"
+    )
 
 
 def table(outcomes: Iterable[Outcome]) -> str:

@@ -154,7 +154,7 @@ def seconds(element: Expression, result: Tensor, form: Form, tensors: Mapping[st
     elif form.kind == "rows":
         share = min(1.0, size(form.outer) / chip.field("sm_count").value.m)
     moved = (bytes_read + result.size) / chip.memory_bw.m_as("byte/s")
-    return LAUNCH_S + max(moved, work / chip.peak("fp32", engine="vector").m_as("flop/s")) / share
+    return LAUNCH_S + float(max(moved, work / chip.peak("fp32", engine="vector").m_as("flop/s"))) / share
 
 
 def most_loads(chip: Accelerator) -> int:
@@ -212,9 +212,13 @@ class _Fusion:
         if form is None:
             raise BadGraph(f"no form of kernel fits tensor '{name}', {told[-1]}: split the operation into smaller ones")
         words = [line.partition(" = ")[2].partition("(")[0].lower() for line in told]
-        kernel = "k_" * iskeyword(words[0]) + "_".join(words[:3] if len(words) <= 3 else [*words[:2], "and_more", words[-1]])
+        kernel = "k_" * iskeyword(words[0]) + "_".join(
+            words[:3] if len(words) <= 3 else [*words[:2], "and_more", words[-1]]
+        )
         same = sum(other.name.rstrip("_0123456789") == kernel for other in self.kernels)
-        self.kernels.append(Kernel(f"{kernel}_{same + 1}" if same else kernel, self.tensors[name], axes, element, form, told))
+        self.kernels.append(
+            Kernel(f"{kernel}_{same + 1}" if same else kernel, self.tensors[name], axes, element, form, told)
+        )
 
     def why_stored(self, name: str, value: Value) -> str:
         """The reason why a result is written to memory, or "" if it is inlined."""

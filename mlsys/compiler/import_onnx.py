@@ -27,10 +27,18 @@ def from_onnx(model: Any, inputs: Sequence[torch.Tensor] | None = None) -> Graph
         UnsupportedOp: an operation that the compiler lacks.
         BadGraph: a dimension, format or opset that it lacks.
     """
-    check_ops((node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}.{node.op_type}" for node in model.graph.node), RULES)
+    check_ops(
+        (
+            node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}.{node.op_type}"
+            for node in model.graph.node
+        ),
+        RULES,
+    )
     opset = next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), 0)
     if opset < OLDEST_OPSET and not {node.op_type for node in model.graph.node} <= UNCHANGED:
-        raise BadGraph(f"the model has opset {opset}: convert it to {OLDEST_OPSET} or later with onnx.version_converter")
+        raise BadGraph(
+            f"the model has opset {opset}: convert it to {OLDEST_OPSET} or later with onnx.version_converter"
+        )
     constants = {entry.name: to_torch(entry) for entry in model.graph.initializer}
     formal = [entry for entry in model.graph.input if entry.name not in constants]
     tensors = tuple(_tensor(entry, inputs[n] if inputs else None) for n, entry in enumerate(formal))
@@ -102,5 +110,3 @@ def _value(attribute: Any) -> Any:
     if hasattr(value, "data_type"):
         return to_torch(value)
     return list(value) if hasattr(value, "__len__") else value
-
-

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from mlsys.compiler.ir.graph import OF_TORCH, BadGraph, Graph, Operation, UnsupportedOp, tensor_of
+from mlsys.compiler.ir.graph import OF_TORCH, BadGraph, Graph, Operation, Tensor, UnsupportedOp, tensor_of
 
 Translation = Callable[..., str | tuple[str, ...]]
 
@@ -18,13 +18,15 @@ def from_torch(module: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> Graph
         UnsupportedOp: an ATen operation without a translation.
     """
     for part in module.modules():
-        if part.training and isinstance(part, torch.nn.modules.batchnorm._BatchNorm | torch.nn.modules.dropout._DropoutNd):
+        if part.training and isinstance(
+            part, torch.nn.modules.batchnorm._BatchNorm | torch.nn.modules.dropout._DropoutNd
+        ):
             raise BadGraph(f"{type(part).__name__} is in training mode: call module.eval() before compiling")
     exported = torch.export.export(module, tuple(inputs))
     if any(_name_of(node).endswith("_") for node in exported.graph.nodes if node.op == "call_function"):
         exported = exported.run_decompositions({})  # operations in place become others
     importer = _Importer()
-    tensors = []
+    tensors: list[Tensor] = []
     kept = {**exported.state_dict, **exported.constants}
     for spec in exported.graph_signature.input_specs:
         name = spec.arg.name
@@ -40,8 +42,8 @@ def from_torch(module: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> Graph
     for node in nodes:
         if not importer.is_constant(node) and _name_of(node) not in TRANSLATIONS:
             raise UnsupportedOp(
-                f"the compiler has no translation of torch's operation {_name_of(node)!r}: write the module with others, "
-                "or add one to mlsys/compiler/import_torch.py"
+                f"the compiler has no translation of torch's operation {_name_of(node)!r}: write the module with "
+                "others, or add one to mlsys/compiler/import_torch.py"
             )
     for node in nodes:
         importer.translate(node)
@@ -83,7 +85,7 @@ class _Importer:
         if value.name in self.computed and value.name not in self.constants:
             return self.constant(self.computed[value.name])
         found = self.names.get(value.name, value.name)
-        return found[0] if isinstance(found, tuple) else found
+        return str(found[0] if isinstance(found, tuple) else found)
 
     def constant(self, value: Any, dtype: torch.dtype | None = None) -> str:
         tensor = value if isinstance(value, torch.Tensor) else torch.tensor(value, dtype=dtype)
@@ -167,16 +169,20 @@ def _many(value: Any, count: int) -> list[int]:
     return [value] * count if isinstance(value, int) else list(value) * (count // len(value))
 
 
-def _convolution(g: _Importer, x: Any, w: Any, b: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1) -> str:
+def _convolution(
+    g: _Importer, x: Any, w: Any, b: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
+) -> str:
     rank = g.result().dim() - 2
     if isinstance(padding, str):
         raise BadGraph(f"a convolution has padding={padding!r}: give it as numbers")
     inputs = [g.name(x), g.name(w), *([g.name(b)] if b is not None else [])]
-    how = {"strides": _many(stride, rank), "pads": _many(padding, rank) * 2, "dilations": _many(dilation, rank)}
-    return str(g.add("Conv", *inputs, group=groups, **how))
+    how: dict[str, Any] = {"strides": _many(stride, rank), "pads": _many(padding, rank) * 2}
+    return str(g.add("Conv", *inputs, group=groups, dilations=_many(dilation, rank), **how))
 
 
-def _batch_norm(g: _Importer, x: Any, w: Any, b: Any, mean: Any, var: Any, training: bool, momentum: float, eps: float, *rest: Any) -> str:
+def _batch_norm(
+    g: _Importer, x: Any, w: Any, b: Any, mean: Any, var: Any, training: bool, momentum: float, eps: float, *rest: Any
+) -> str:
     if training:
         raise BadGraph("batch_norm has training=True: compile the network in evaluation")
     count = mean.meta["val"].shape[0]
@@ -191,7 +197,9 @@ def _dropout(g: _Importer, x: Any, p: float, training: bool) -> str:
     return str(g.add("Identity", g.name(x)))
 
 
-def _layer_norm(g: _Importer, x: Any, shape: list[int], w: Any = None, b: Any = None, eps: float = 1e-5, *rest: Any) -> str:
+def _layer_norm(
+    g: _Importer, x: Any, shape: list[int], w: Any = None, b: Any = None, eps: float = 1e-5, *rest: Any
+) -> str:
     scale = g.name(w) if w is not None else g.constant(torch.ones(shape, dtype=g.result().dtype))
     shift = [g.name(b)] if b is not None else []
     return str(g.add("LayerNormalization", g.name(x), scale, *shift, axis=-len(shape), epsilon=eps))
@@ -213,7 +221,16 @@ def _addmm(g: _Importer, c: Any, a: Any, b: Any, beta: float = 1, alpha: float =
     return str(g.add("Gemm", g.name(a), g.name(b), g.name(c), alpha=float(alpha), beta=float(beta)))
 
 
-def _attention(g: _Importer, q: Any, k: Any, v: Any, mask: Any = None, dropout: float = 0, is_causal: bool = False, scale: Any = None) -> str:
+def _attention(
+    g: _Importer,
+    q: Any,
+    k: Any,
+    v: Any,
+    mask: Any = None,
+    dropout: float = 0,
+    is_causal: bool = False,
+    scale: Any = None,
+) -> str:
     dtype, shape = q.meta["val"].dtype, q.meta["val"].shape
     rank, keys = len(shape), k.meta["val"].shape[-2]
     flip = g.add("Transpose", g.name(k), perm=[*range(rank - 2), rank - 1, rank - 2])
@@ -250,7 +267,11 @@ def _slice(g: _Importer, x: Any, dim: int = 0, start: Any = None, end: Any = Non
 
 def _split(g: _Importer, x: Any, sizes: Any, dim: int = 0) -> tuple[str, ...]:
     given = [part.shape[dim] for part in g.node.meta["val"]]
-    return tuple(g.add("Split", g.name(x), g.ints(*given), outputs=len(given) or 1, axis=dim)) if len(given) > 1 else (g.name(x),)
+    return (
+        tuple(g.add("Split", g.name(x), g.ints(*given), outputs=len(given) or 1, axis=dim))
+        if len(given) > 1
+        else (g.name(x),)
+    )
 
 
 def _index(g: _Importer, x: Any, indices: Sequence[Any]) -> str:
@@ -259,7 +280,9 @@ def _index(g: _Importer, x: Any, indices: Sequence[Any]) -> str:
     if len(used) == 1:
         return str(g.add("Gather", g.name(x), g.name(indices[used[0]]), axis=used[0]))
     if used != list(range(used[0], used[-1] + 1)) or any(indices[n].name not in g.computed for n in used):
-        raise UnsupportedOp("the compiler has indexing by one tensor, or by constants for neighboring dimensions: use those")
+        raise UnsupportedOp(
+            "the compiler has indexing by one tensor, or by constants for neighboring dimensions: use those"
+        )
     flat = torch.zeros((), dtype=torch.int64)
     for n in used:
         flat = flat * shape[n] + g.computed[indices[n].name] % shape[n]
@@ -267,7 +290,9 @@ def _index(g: _Importer, x: Any, indices: Sequence[Any]) -> str:
     return str(g.add("Gather", g.add("Reshape", g.name(x), g.ints(*merged)), g.constant(flat), axis=used[0]))
 
 
-def _embedding_bag(g: _Importer, table: Any, indices: Any, offsets: Any, scale: bool = False, mode: int = 0, *rest: Any) -> str:
+def _embedding_bag(
+    g: _Importer, table: Any, indices: Any, offsets: Any, scale: bool = False, mode: int = 0, *rest: Any
+) -> str:
     starts, total = g.computed.get(offsets.name), indices.meta["val"].shape[0]
     if starts is None or total % len(starts) or not torch.equal(starts, torch.arange(0, total, total // len(starts))):
         raise UnsupportedOp("the compiler has embedding_bag of bags of one size: give the indices with two dimensions")
@@ -284,15 +309,41 @@ def _clamp(g: _Importer, x: Any, low: Any = None, high: Any = None) -> str:
 KEPT = {"alpha", "beta", "approximate", "is_causal", "scale", "ceil_mode", "min", "max"}
 """Arguments by name that translations have; torch gives others, such as a memory format, that change no value."""
 
-_SAME = {name: name.capitalize() for name in "relu sigmoid tanh exp log sqrt erf sin cos floor ceil round sign neg abs reciprocal".split()}
+_SAME = {
+    name: name.capitalize()
+    for name in "relu sigmoid tanh exp log sqrt erf sin cos floor ceil round sign neg abs reciprocal".split()
+}
 TRANSLATIONS: dict[str, Translation] = {
     **{name: _unary(op) for name, op in _SAME.items()},
-    **{name: _binary(op) for name, op in zip("add sub mul div pow maximum minimum".split(), "Add Sub Mul Div Pow Max Min".split(), strict=True)},
-    **{name: _compare(op) for name, op in zip("eq lt le gt ge".split(), "Equal Less LessOrEqual Greater GreaterOrEqual".split(), strict=True)},
-    **{name: _binary(op) for name, op in zip("logical_and logical_or bitwise_and bitwise_or".split(), ["And", "Or"] * 2, strict=True)},
-    **{name: _reduce(op) for name, op in zip("sum mean amax amin prod".split(), "ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd".split(), strict=True)},
+    **{
+        name: _binary(op)
+        for name, op in zip(
+            "add sub mul div pow maximum minimum".split(), "Add Sub Mul Div Pow Max Min".split(), strict=True
+        )
+    },
+    **{
+        name: _compare(op)
+        for name, op in zip(
+            "eq lt le gt ge".split(), "Equal Less LessOrEqual Greater GreaterOrEqual".split(), strict=True
+        )
+    },
+    **{
+        name: _binary(op)
+        for name, op in zip("logical_and logical_or bitwise_and bitwise_or".split(), ["And", "Or"] * 2, strict=True)
+    },
+    **{
+        name: _reduce(op)
+        for name, op in zip(
+            "sum mean amax amin prod".split(),
+            "ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd".split(),
+            strict=True,
+        )
+    },
     **dict.fromkeys(("view", "reshape", "_unsafe_view", "flatten", "squeeze", "unsqueeze"), _reshape),
-    **dict.fromkeys(("clone", "contiguous", "alias", "detach", "detach_", "lift_fresh_copy"), lambda g, x, *rest: g.add("Identity", g.name(x))),
+    **dict.fromkeys(
+        ("clone", "contiguous", "alias", "detach", "detach_", "lift_fresh_copy"),
+        lambda g, x, *rest: g.add("Identity", g.name(x)),
+    ),
     **dict.fromkeys(("conv1d", "conv2d", "conv3d"), _convolution),
     **dict.fromkeys(("matmul", "mm", "bmm"), lambda g, a, b: g.add("MatMul", g.name(a), g.name(b))),
     **dict.fromkeys(("split", "split_with_sizes", "chunk"), _split),
@@ -306,7 +357,9 @@ TRANSLATIONS: dict[str, Translation] = {
     "hardtanh": _clamp,
     "relu6": lambda g, x: _clamp(g, x, 0, 6),
     "clamp": _clamp,
-    "where": lambda g, c, a, b: g.add("Where", g.name(c), g.operand(a, g.result().dtype), g.operand(b, g.result().dtype)),
+    "where": lambda g, c, a, b: g.add(
+        "Where", g.name(c), g.operand(a, g.result().dtype), g.operand(b, g.result().dtype)
+    ),
     "softmax": lambda g, x, dim, *rest: g.add("Softmax", g.operand(x, g.result().dtype), axis=dim),
     "log_softmax": lambda g, x, dim, *rest: g.add("LogSoftmax", g.operand(x, g.result().dtype), axis=dim),
     "_to_copy": lambda g, x: g.add("Cast", g.name(x), to=OF_TORCH[g.result().dtype]),
@@ -325,13 +378,17 @@ TRANSLATIONS: dict[str, Translation] = {
     "t": lambda g, x: _transpose(g, x, 0, 1),
     "expand": lambda g, x, *rest: g.add("Expand", g.name(x), g.ints(*g.result().shape)),
     "cat": lambda g, parts, dim=0: g.add("Concat", *map(g.name, parts), axis=dim),
-    "stack": lambda g, parts, dim=0: g.add("Concat", *(g.add("Unsqueeze", g.name(p), g.ints(dim)) for p in parts), axis=dim),
+    "stack": lambda g, parts, dim=0: g.add(
+        "Concat", *(g.add("Unsqueeze", g.name(p), g.ints(dim)) for p in parts), axis=dim
+    ),
     "select": _select,
     "slice": _slice,
     "index": _index,
     "embedding": lambda g, table, at, *rest: g.add("Gather", g.name(table), g.name(at), axis=0),
     "embedding_bag": _embedding_bag,
-    "getitem": lambda g, parts, at: g.names[parts.name][at] if isinstance(g.names[parts.name], tuple) else g.names[parts.name],
+    "getitem": lambda g, parts, at: (
+        g.names[parts.name][at] if isinstance(g.names[parts.name], tuple) else g.names[parts.name]
+    ),
 }
 """Translations by the name of the ATen operation; each returns the name of its result, or a name for each."""
 

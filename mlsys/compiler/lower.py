@@ -42,12 +42,12 @@ HEADER = '''"""Written by mlsys.compiler: one kernel for each fused group, and `
 import triton
 import triton.language as tl
 '''
-PRODUCT_HELPER = '''
+PRODUCT_HELPER = """
 @triton.jit
 def multiply(a, b):
     return a * b
 
-'''
+"""
 COMBINED = {"sum": "{} + {}", "prod": "{} * {}", "max": "tl.maximum({}, {})", "min": "tl.minimum({}, {})"}
 REDUCED = {
     "sum": "tl.sum({}, axis=1, keep_dims=True)",
@@ -92,7 +92,9 @@ def lower(plan: Plan, device: str) -> Source:
     text += "\n".join(["", *kernels, ""])
     text += f"def run(launch, {', '.join(names.values())}):\n" + '    """Launch the kernels in order."""\n'
     for scheduled, kernel in zip(plan.schedule.kernels, kernels, strict=True):
-        given = kernel.partition("def ")[2].partition(":")[0].partition("(")[2].partition(", " + scheduled.tile[0][0])[0]
+        given = (
+            kernel.partition("def ")[2].partition(":")[0].partition("(")[2].partition(", " + scheduled.tile[0][0])[0]
+        )
         settings = ", ".join(f"{name}={extent}" for name, extent in scheduled.tile)
         settings += f", num_warps={scheduled.warps}, num_stages={scheduled.stages}"
         text += f"    launch({scheduled.kernel.name}, {scheduled.grid}, {given}, {settings})\n"
@@ -226,9 +228,9 @@ class _Writer:
     def operand(self, value: Expression, axes: tuple[Axis, Axis], name: str) -> str:
         text = self.write(value)
         plain = value.inside if isinstance(value, Guard) and isinstance(value.outside, Constant) else value
-        if isinstance(plain, Load) and (plain is value or not value.outside.value):  # type: ignore[union-attr]
-            if plain.axes >= set(axes):
-                return text
+        zero = plain is value or not value.outside.value  # type: ignore[union-attr]
+        if isinstance(plain, Load) and zero and plain.axes >= set(axes):
+            return text
         masks = " & ".join(self.inside[axis] for axis in axes)
         return self.named(name, f"tl.where({masks}, {text}, 0.0)")
 
@@ -253,7 +255,7 @@ class _Writer:
         if needed:  # else it is a single element, which is there whether it is needed or not
             needed += [name for name in masks if name not in needed]
         for atom in _fetched(value.position):
-            name = self.write(atom.value, masks)  # type: ignore[arg-type]
+            name = self.write(atom.value, masks)
             needed.append(f"({name} >= 0) & ({name} < {atom.extent})")
         text = f"{self.buffers[value.buffer]} + {place}"
         text = f"tl.load({text}, mask={' & '.join(needed)}, other={outside or 0})" if needed else f"tl.load({text})"
@@ -268,9 +270,10 @@ class _Writer:
             tests += [f"({text} >= {low})"] if least < low else []
             tests += [f"({text} < {high})"] if greatest >= high else []
         test = self.named("inside", " & ".join(tests))
-        plain = isinstance(value.inside, Load) and isinstance(value.outside, Constant)
-        if plain and value.inside.axes & set(self.inside) and not list(_fetched(value.inside.position)):
-            return self.load(value.inside, (*masks, test), self.number(value.outside.value, value.dtype))
+        plain, outside = value.inside, value.outside
+        tiled = isinstance(plain, Load) and plain.axes & set(self.inside) and not list(_fetched(plain.position))
+        if isinstance(plain, Load) and tiled and isinstance(outside, Constant):
+            return self.load(plain, (*masks, test), self.number(outside.value, value.dtype))
         inner = self.write(value.inside, (*masks, test))
         return self.named("guarded", f"tl.where({test}, {inner}, {self.write(value.outside, masks)})")
 
@@ -334,7 +337,7 @@ class _Writer:
         if isinstance(atom, Axis):
             return atom.name
         if isinstance(atom, Fetched):
-            return self.write(atom.value, masks)  # type: ignore[arg-type]
+            return self.write(atom.value, masks)
         assert isinstance(atom, Quotient | Remainder)
         if atom not in self.names:
             sign, word = ("//", "over") if isinstance(atom, Quotient) else ("%", "mod")
@@ -413,5 +416,3 @@ def _literal(value: float | int | bool) -> str:
 
 def _wrapped(text: str, template: str) -> str:
     return text if template.startswith("tl.") or text.startswith("-") is False else f"({text})"
-
-

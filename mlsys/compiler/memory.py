@@ -1,4 +1,4 @@
-"""Fifth stage: give every intermediate tensor a place in one block of memory, by the times between which it is needed."""
+"""Fifth stage: give every intermediate tensor a place in one block of memory, by the times at which it is needed."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from mlsys.compiler.ir.expression import Load, walk
 from mlsys.compiler.schedule import Schedule
 
 ALIGNMENT = 256
-"""Bytes to which a tensor's place is rounded, as CUDA's own allocator does; Triton loads vectors from multiples of 16."""
+"""Bytes to which a tensor's place is rounded, as CUDA's own allocator does; vectors are loaded from multiples of 16."""
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import prod
+
+import torch
 
 from mlsys.compiler.ir.graph import (
     NARROW_FLOATS,
@@ -18,7 +21,8 @@ from mlsys.compiler.ir.index import index
 from mlsys.compiler.ir.primitives import can_fold, evaluate
 from mlsys.compiler.rules.values import RULES, Call, Value, buffer_value, constant_value, new_axes
 
-MOVES = frozenset("Cast CastLike Concat Expand Flatten Gather Identity Reshape Shape Size Slice Split Squeeze Tile Transpose Unsqueeze".split())
+_SHAPES = "Expand Flatten Reshape Shape Size Squeeze Transpose Unsqueeze"
+MOVES = frozenset(f"Cast CastLike Concat Gather Identity Slice Split Tile {_SHAPES}".split())
 """Operations that have narrow formats."""
 
 LARGEST_FOLDED = 1 << 16
@@ -86,15 +90,16 @@ def optimize(graph: Graph) -> Graph:
     return Graph(graph.inputs, tuple(outputs), tuple(live[::-1]), {n: v for n, v in constants.items() if n in needed})
 
 
-def _known(value: Value, operation: Operation, values: Mapping[str, Value]) -> object:
+def _known(value: Value, operation: Operation, values: Mapping[str, Value]) -> torch.Tensor | None:
     if value.known is not None:
         return value.known
-    inputs = {name: values[name].known for name in operation.inputs if name}
-    if None in inputs.values() or Tensor("", value.shape, "fp32").elements > LARGEST_FOLDED:
+    inputs = {n: known for n in operation.inputs if n and (known := values[n].known) is not None}
+    variable = any(name and name not in inputs for name in operation.inputs)
+    if variable or prod(value.shape) > LARGEST_FOLDED:
         return None
     axes = new_axes("i", value.shape)
     element = value.at(*map(index, axes))
-    return evaluate(element, axes, inputs) if can_fold(element) else None  # type: ignore[arg-type]
+    return evaluate(element, axes, inputs) if can_fold(element) else None
 
 
 def tensors_of(graph: Graph) -> dict[str, Tensor]:

@@ -90,7 +90,9 @@ class Compiled:
         for tensor, need in zip(tensors, wanted, strict=True):
             if tuple(tensor.shape) != need.shape or tensor.dtype != TORCH[need.dtype]:
                 got = f"{OF_TORCH.get(tensor.dtype, tensor.dtype)}{list(tensor.shape)}"
-                raise InvalidValue(f"input '{need.name}' is {got}: give {need.dtype}{list(need.shape)}, or compile again")
+                raise InvalidValue(
+                    f"input '{need.name}' is {got}: give {need.dtype}{list(need.shape)}, or compile again"
+                )
         program = self.specialize(tensors)
         assert program is not None
         device = program.device

@@ -72,7 +72,9 @@ class Program:
                 launch(*grid, stream, *arguments)
         elif self.device.type == "cuda":
             names = {id(tensor): name for name, tensor in have.items() if name in made or name in given}
-            self.run(lambda *launched, **settings: self.bind(names, *launched, **settings), *map(have.get, self.arguments))
+            self.run(
+                lambda *launched, **settings: self.bind(names, *launched, **settings), *map(have.get, self.arguments)
+            )
         else:
             self.run(_launch, *map(have.get, self.arguments))
         return [made[name] for name in self.graph.outputs]
@@ -81,7 +83,9 @@ class Program:
         """Return new memory for a tensor."""
         return torch.empty(tensor.shape, dtype=TORCH[tensor.dtype], device=self.device)
 
-    def bind(self, names: Mapping[int, str], kernel: Any, grid: tuple[int, ...], *arguments: Any, **settings: Any) -> None:
+    def bind(
+        self, names: Mapping[int, str], kernel: Any, grid: tuple[int, ...], *arguments: Any, **settings: Any
+    ) -> None:
         """Launch a kernel for the first time, and keep what launches it again."""
         if 0 in grid:
             return

@@ -16,7 +16,7 @@ VECTOR_BYTES = 16
 """Bytes that one instruction of a thread loads at most."""
 
 INTERPRETED = 1 << 18
-"""Elements of a tile in Triton's interpreter, where a program costs more than its elements; Triton allows four times."""
+"""Elements of a tile in Triton's interpreter, where programs cost more than elements; Triton allows four times."""
 
 MIN_DOT = 16
 """Least side of a tile of tl.dot."""
@@ -85,7 +85,10 @@ def _map(kernel: Kernel, chip: Accelerator, interpreted: bool) -> list[Scheduled
         programs = elements / (4 * THREADS * vector)
         vectors = 2 if programs > 4 * chip.field("sm_count").value.m else 1
         blocks = [(warps * THREADS * vector * each, warps) for warps, each in ((4, vectors), (4, 4), (8, 1), (8, 2))]
-    return [Scheduled(kernel, (("BLOCK", block),), (ceil(kernel.result.elements / block),), warps) for block, warps in blocks]
+    return [
+        Scheduled(kernel, (("BLOCK", block),), (ceil(kernel.result.elements / block),), warps)
+        for block, warps in blocks
+    ]
 
 
 def _rows(kernel: Kernel, chip: Accelerator, interpreted: bool) -> list[Scheduled]:
@@ -106,7 +109,9 @@ def _rows(kernel: Kernel, chip: Accelerator, interpreted: bool) -> list[Schedule
 
 
 def _product(kernel: Kernel, chip: Accelerator, interpreted: bool) -> list[Scheduled]:
-    m, n, k, batch = (size(axes) for axes in (kernel.form.outer, kernel.form.inner, kernel.form.over, kernel.form.batch))
+    m, n, k, batch = (
+        size(axes) for axes in (kernel.form.outer, kernel.form.inner, kernel.form.over, kernel.form.batch)
+    )
     loads = [part for part in walk(kernel.element) if isinstance(part, Load)]
     itemsize = max(TORCH[part.dtype].itemsize for part in loads)
 
@@ -116,7 +121,7 @@ def _product(kernel: Kernel, chip: Accelerator, interpreted: bool) -> list[Sched
 
     if interpreted:
         sides = [max(MIN_DOT, min(power_of_two(extent), 1 << most)) for extent, most in ((m, 9), (n, 10), (k, 8))]
-        return [made(*sides, 4, 1)]
+        return [made(sides[0], sides[1], sides[2], 4, 1)]
     tile_k = max(MIN_DOT, min(power_of_two(k), 128 // itemsize))
     accumulators = int(chip.field("registers_per_sm").value.m) // (2 if itemsize == 2 else 8)
     shared = chip.field("shared_memory_per_block").value.m_as("byte")

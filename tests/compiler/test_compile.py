@@ -10,14 +10,14 @@ import torch
 from torch import nn
 
 pytest.importorskip("onnx")
-from helpers.drawn_graphs import draw  # noqa: E402
-from onnx import TensorProto, helper  # noqa: E402
+from helpers.drawn_graphs import draw
+from onnx import TensorProto, helper
 
-import mlsys.compiler  # noqa: E402
-from mlsys.compiler import OPS, UnsupportedOp, compile  # noqa: E402
-from mlsys.compiler.fuse import fuse  # noqa: E402
-from mlsys.errors import InvalidValue, UserError  # noqa: E402
-from mlsys.hardware import Hardware  # noqa: E402
+import mlsys.compiler
+from mlsys.compiler import OPS, UnsupportedOp, compile
+from mlsys.compiler.fuse import fuse
+from mlsys.errors import InvalidValue, UserError
+from mlsys.hardware import Hardware
 
 STAGES = ["import", "optimize", "fuse", "schedule", "memory", "lower"]
 
@@ -25,7 +25,9 @@ STAGES = ["import", "optimize", "fuse", "schedule", "memory", "lower"]
 def model_of(*nodes, inputs=(("x", (4, 8)),), outputs=("y",), constants=(), opset=20):
     infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in inputs]
     results = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs]
-    graph = helper.make_graph([helper.make_node(op, i, o, **a) for op, i, o, a in nodes], "g", infos, results, constants)
+    graph = helper.make_graph(
+        [helper.make_node(op, i, o, **a) for op, i, o, a in nodes], "g", infos, results, constants
+    )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
 
 
@@ -189,7 +191,10 @@ class Cumulative(nn.Module):
 
 
 BAD = {
-    "dynamic": (model_of(node("Exp", "x", "y"), inputs=(("x", ("batch", 8)),)), "input 'x' has the dynamic dimension 'batch'"),
+    "dynamic": (
+        model_of(node("Exp", "x", "y"), inputs=(("x", ("batch", 8)),)),
+        "input 'x' has the dynamic dimension 'batch'",
+    ),
     "cycle": (model_of(node("Add", "x b", "a"), node("Exp", "a", "b"), outputs=("b",)), "tensor 'a' depends on itself"),
     "missing": (model_of(node("Add", "x nowhere", "y")), "tensor 'nowhere' is used and nothing gives it"),
     "twice": (model_of(node("Exp", "x", "y"), node("Abs", "x", "y")), "tensor 'y' is given twice"),

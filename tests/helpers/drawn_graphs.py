@@ -47,7 +47,9 @@ class Drawing:
         fitting = [name for name, shape in self.shapes.items() if len(shape) >= least_rank]
         if fitting and self.rng.random() < 0.9:
             return self.rng.choice(fitting[-4:])
-        return self.value(tuple(self.rng.choice([1, 2, 3, 5, 8, 17]) for _ in range(max(least_rank, self.rng.randint(1, 4)))))
+        return self.value(
+            tuple(self.rng.choice([1, 2, 3, 5, 8, 17]) for _ in range(max(least_rank, self.rng.randint(1, 4))))
+        )
 
 
 def draw(seed: int) -> tuple[ModelProto, list[np.ndarray]]:

@@ -165,7 +165,7 @@ def forget() -> None:
     _TABLE.clear()
 
 
-def apply(function: str, *arguments: "Operand", dtype: str = "") -> Expression:
+def apply(function: str, *arguments: "Operand | Node", dtype: str = "") -> Expression:
     """Apply a function; a number takes the first expression's format, and so does the result, if none is given."""
     like = next(argument for argument in arguments if isinstance(argument, Node))
     parts = tuple(part if isinstance(part, Node) else number(part, like.dtype) for part in arguments)
@@ -253,7 +253,9 @@ def rewrite(
             replaced = replace(part)
             if replaced is None:
                 parts = [new(getattr(part, field.name)) for field in fields(part)]
-                replaced = guard(list(parts[0]), parts[1], parts[2]) if isinstance(part, Guard) else make(type(part), *parts)
+                replaced = (
+                    guard(list(parts[0]), parts[1], parts[2]) if isinstance(part, Guard) else make(type(part), *parts)
+                )
             done[id(part)] = replaced
         return done[id(part)]
 
@@ -292,4 +294,3 @@ def _indices(value: Any) -> Iterator[Index]:
     elif isinstance(value, tuple):
         for part in value:
             yield from _indices(part)
-

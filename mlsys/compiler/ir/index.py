@@ -190,15 +190,15 @@ def unflatten(position: Index, shape: tuple[int, ...]) -> tuple[Index, ...]:
 def _joined(factors: dict[Atom, int], constant: int) -> Index:
     """A sum in which (x // n) * n + x % n has become x."""
     for atom, factor in list(factors.items()):
-        if isinstance(atom, Remainder) and factors.get(atom, 0) == factor != 0:
+        if isinstance(atom, Remainder) and factor and factors.get(atom) == factor:
             inner, step = atom.inner, 1
-            if len(inner.terms) == 1 and inner.constant == 0 and isinstance(inner.terms[0][0], Quotient):
-                inner, step = inner.terms[0][0].inner, inner.terms[0][0].divisor
+            first = inner.terms[0][0]
+            if len(inner.terms) == 1 and inner.constant == 0 and isinstance(first, Quotient):
+                inner, step = first.inner, first.divisor
             partner = Quotient(inner, step * atom.divisor)
             if factors.get(partner) == factor * atom.divisor:
                 del factors[atom], factors[partner]
-                whole = _joined(factors, constant) + atom.inner * factor
-                return whole
+                return _joined(factors, constant) + atom.inner * factor
     return Index(tuple((atom, factor) for atom, factor in factors.items() if factor), constant)
 
 
@@ -208,7 +208,7 @@ def _atom_bounds(atom: Atom) -> tuple[int, int]:
     low, high = bounds(atom.inner)
     if isinstance(atom, Quotient):
         return low // atom.divisor, high // atom.divisor
-    return (low, high) if 0 <= low and high < atom.divisor else (0, atom.divisor - 1)
+    return (low, high) if low >= 0 and high < atom.divisor else (0, atom.divisor - 1)
 
 
 def _operand(inner: Index) -> str:

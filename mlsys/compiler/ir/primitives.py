@@ -25,7 +25,9 @@ class Primitive:
 
 
 _NAN = "propagate_nan=tl.PropagateNan.ALL"
-_SLOW = 8  # the special function units of an SM do 16 results a clock, its FMA units 128: CUDA C++ guide, 8.4.1, for 9.0
+_SLOW = (
+    8  # the special function units of an SM do 16 results a clock, its FMA units 128: CUDA C++ guide, 8.4.1, for 9.0
+)
 
 PRIMITIVES = {
     "add": Primitive("{} + {}", 1, np.add),
@@ -60,6 +62,7 @@ PRIMITIVES = {
     "cast": Primitive("{}.to({})", 1, lambda a: a),  # the format comes from the expression
 }
 """Functions of one element by name."""
+
 
 def flops(root: Expression) -> int:
     """Return the FLOPs of one element, a reduction's body counted once for each step."""
@@ -107,7 +110,10 @@ def evaluate(root: Expression, axes: Sequence[Axis], buffers: Mapping[str, torch
             elif isinstance(part, Coordinate):
                 kept = place(part.position)
             elif isinstance(part, Guard):
-                inside = np.all(np.broadcast_arrays(*((low <= place(p)) & (place(p) < high) for p, low, high in part.conditions)), axis=0)
+                inside = np.all(
+                    np.broadcast_arrays(*((low <= place(p)) & (place(p) < high) for p, low, high in part.conditions)),
+                    axis=0,
+                )
                 kept = np.where(inside, done[id(part.inside)], done[id(part.outside)])
             elif isinstance(part, Apply):
                 kept = PRIMITIVES[part.function].numpy(*(done[id(argument)] for argument in part.arguments))
@@ -125,5 +131,3 @@ def can_fold(root: Expression) -> bool:
 
 def _numpy(dtype: str) -> Any:
     return torch.empty(0, dtype=TORCH[dtype]).numpy().dtype
-
-

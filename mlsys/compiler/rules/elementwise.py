@@ -5,7 +5,7 @@ A rule is a function of expressions. Everything that follows, from fusion to Tri
 
 import math
 from collections.abc import Callable
-from functools import reduce
+from functools import partial, reduce
 
 from mlsys.compiler.ir.expression import Constant, Coordinate, Expression, Operand, apply, cast, make, number, where
 from mlsys.compiler.ir.graph import FLOATS, NARROW_FLOATS, NARROW_INTEGERS, dtype_of_onnx
@@ -42,12 +42,12 @@ def unequal(a: Expression, b: Operand) -> Expression:
 
 
 def sigmoid(x: Expression) -> Expression:
-    """Return 1 / (1 + exp(-x))."""
+    """Return the logistic function, 1 / (1 + exp(-x))."""
     return number(1, x.dtype) / (exp(-x) + 1)
 
 
 def tanh(x: Expression) -> Expression:
-    """Return tanh(x) from exp(-2|x|), and near zero, where that loses digits, from its series."""
+    """Compute tanh from exp(-2|x|), and near zero, where that loses digits, from its series."""
     e, square = exp(abs(x) * -2), x * x
     far = (number(1, x.dtype) - e) / (e + 1)
     series: Expression = number(-17 / 315, x.dtype)
@@ -104,7 +104,7 @@ def gelu(x: Expression, approximate: str) -> Expression:
 
 
 UNARY: dict[str, Function] = {
-    **{name: lambda x, f=name.lower(): apply(f, x) for name in "Exp Log Sqrt Erf Sin Cos Floor Ceil".split()},
+    **{name: partial(apply, name.lower()) for name in "Exp Log Sqrt Erf Sin Cos Floor Ceil".split()},
     "Identity": lambda x: x,
     "Neg": lambda x: -x,
     "Abs": abs,
@@ -202,7 +202,9 @@ def _cast(call: Call, x: Value, *more: Value) -> Value:
         return Value("", x.shape, dtype, encode(x, *more))
     if x.dtype in NARROW_FLOATS:
         return Value("", x.shape, dtype, decode(x, more[0], dtype))
-    return elementwise(call, lambda x: wrapped(x, dtype) if dtype in NARROW_INTEGERS else cast(x, dtype), x, dtype=dtype)
+    return elementwise(
+        call, lambda x: wrapped(x, dtype) if dtype in NARROW_INTEGERS else cast(x, dtype), x, dtype=dtype
+    )
 
 
 @rule("Range")

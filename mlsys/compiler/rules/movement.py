@@ -17,7 +17,9 @@ def axis_of(call: Call, axis: int, rank: int) -> int:
         BadGraph: there is no such axis.
     """
     if not -rank <= axis < max(rank, 1):
-        raise call.refuse(f"has the axis {axis} of a tensor of {rank} dimensions", f"use one from {-rank} to {rank - 1}")
+        raise call.refuse(
+            f"has the axis {axis} of a tensor of {rank} dimensions", f"use one from {-rank} to {rank - 1}"
+        )
     return axis + rank if axis < 0 else axis
 
 
@@ -96,7 +98,12 @@ def _concat(call: Call, *parts: Value) -> Value:
 
 @rule("Slice")
 def _slice(
-    call: Call, x: Value, starts: Value | None = None, ends: Value | None = None, axes: Value | None = None, steps: Value | None = None
+    call: Call,
+    x: Value,
+    starts: Value | None = None,
+    ends: Value | None = None,
+    axes: Value | None = None,
+    steps: Value | None = None,
 ) -> Value:
     first = starts.ints(call.op) if starts is not None else call.attributes["starts"]
     last = ends.ints(call.op) if ends is not None else call.attributes["ends"]

@@ -26,9 +26,9 @@ def reduced(x: Value, axes: Sequence[int], kind: str, keep: bool, before: Step |
         kept = iter(places)
         full = []
         for n in range(len(x.shape)):
-            place = next(kept) if keep or n not in inner else None
-            full.append(inner[n] if n in inner else place)
-        value = x.at(*full)  # type: ignore[arg-type]
+            place = next(kept) if keep or n not in inner else Index()
+            full.append(inner.get(n, place))
+        value = x.at(*full)
         return reduction(kind, over, before(value) if before else value)
 
     shape = tuple(1 if n in axes else extent for n, extent in enumerate(x.shape) if keep or n not in axes)
@@ -210,7 +210,9 @@ def _gemm(call: Call, a: Value, b: Value, c: Value | None = None) -> Value:
     return Value("", (rows, columns), a.dtype, element)
 
 
-def _window(call: Call, sizes: Sequence[int], kernel: Sequence[int]) -> tuple[list[int], list[int], list[int], list[int], list[int]]:
+def _window(
+    call: Call, sizes: Sequence[int], kernel: Sequence[int]
+) -> tuple[list[int], list[int], list[int], list[int], list[int]]:
     """Output sizes, strides, dilations, and padding before and after, of a window that slides over spatial axes."""
     rank = len(sizes)
     strides = list(call.get("strides", [1] * rank))
@@ -247,9 +249,7 @@ def _pool(call: Call, x: Value) -> Value:
 
     def element(n: Index, c: Index, *places: Index) -> Expression:
         over = new_axes("w", kernel)
-        at = [
-            p * s + index(w) * d - b for p, s, w, d, b in zip(places, strides, over, dilations, before, strict=True)
-        ]
+        at = [p * s + index(w) * d - b for p, s, w, d, b in zip(places, strides, over, dilations, before, strict=True)]
         value = x.at(n, c, *at)
         inside = [(place, 0, size) for place, size in zip(at, sizes, strict=True)]
         total = reduction(kind, over, guard(inside, value, number(neutral(kind, x.dtype), x.dtype)))
@@ -260,7 +260,8 @@ def _pool(call: Call, x: Value) -> Value:
         counted = guard(inside, number(1, x.dtype), number(0, x.dtype))
         if counted.axes:
             return total / reduction("sum", over, counted)
-        return total * (1 / math.prod(kernel))
+        share: float = 1 / math.prod(kernel)
+        return total * share
 
     return Value("", (*x.shape[:2], *out), x.dtype, element)
 
@@ -276,9 +277,7 @@ def _conv(call: Call, x: Value, weight: Value, bias: Value | None = None) -> Val
     def element(n: Index, m: Index, *places: Index) -> Expression:
         over = new_axes("k", weight.shape[1:])
         c, *window = map(index, over)
-        at = [
-            p * s + w * d - b for p, s, w, d, b in zip(places, strides, window, dilations, before, strict=True)
-        ]
+        at = [p * s + w * d - b for p, s, w, d, b in zip(places, strides, window, dilations, before, strict=True)]
         channel = c + (m // each) * weight.shape[1] if groups > 1 else c
         value = x.at(n, channel, *at)
         inside = [(place, 0, size) for place, size in zip(at, x.shape[2:], strict=True)]
@@ -287,5 +286,3 @@ def _conv(call: Call, x: Value, weight: Value, bias: Value | None = None) -> Val
         return total if bias is None else total + bias.at(m)
 
     return Value("", (x.shape[0], weight.shape[0], *out), x.dtype, element)
-
-

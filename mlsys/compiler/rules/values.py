@@ -67,7 +67,7 @@ class Value:
         """
         if self.known is None:
             raise NeedsValue(self.name, operation)
-        return self.known.reshape(-1).tolist()  # type: ignore[no-any-return]
+        return self.known.reshape(-1).tolist()
 
 
 @dataclass(frozen=True)
