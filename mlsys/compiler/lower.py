@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from keyword import iskeyword
 from math import ceil, isfinite
 
+import numpy as np
+
 from mlsys.compiler.fuse import size
 from mlsys.compiler.ir.expression import (
     Apply,
@@ -20,7 +22,7 @@ from mlsys.compiler.ir.expression import (
     rewrite,
     walk,
 )  # fmt: skip
-from mlsys.compiler.ir.graph import TRITON
+from mlsys.compiler.ir.graph import TRITON, Tensor
 from mlsys.compiler.ir.index import (
     Axis,
     Fetched,
@@ -87,7 +89,7 @@ def lower(plan: Plan, device: str) -> Source:
     names: dict[str, str] = {}
     for name in arguments:
         names[name] = fresh(name, taken)
-    kernels = [_Writer(scheduled, names, device == "cpu").text() for scheduled in plan.schedule.kernels]
+    kernels = [_Writer(scheduled, names, fused.tensors, device == "cpu").text() for scheduled in plan.schedule.kernels]
     text = HEADER + (PRODUCT_HELPER if any("multiply)" in k or "multiply," in k for k in kernels) else "")
     text += "\n".join(["", *kernels, ""])
     text += f"def run(launch, {', '.join(names.values())}):\n" + '    """Launch the kernels in order."""\n'
@@ -116,7 +118,9 @@ def fresh(name: str, taken: set[str]) -> str:
 class _Writer:
     """Writes one kernel: `write` returns the text of an expression, after the lines that it needs."""
 
-    def __init__(self, scheduled: Scheduled, buffers: Mapping[str, str], interpreted: bool) -> None:
+    def __init__(
+        self, scheduled: Scheduled, buffers: Mapping[str, str], tensors: Mapping[str, Tensor], interpreted: bool
+    ) -> None:
         self.scheduled, self.kernel = scheduled, scheduled.kernel
         self.form, self.tile = scheduled.kernel.form, dict(scheduled.tile)
         self.buffers, self.interpreted = buffers, interpreted
@@ -125,6 +129,8 @@ class _Writer:
         self.taken = {"tl", "start", "acc", *buffers.values(), *self.tile}
         self.names: dict[object, str] = {}
         self.inside: dict[Axis, str] = {}  # name of the mask of each axis of the tile
+        loads = [part.buffer for part in walk(self.kernel.element) if isinstance(part, Load)]
+        self.large = max(tensors[name].elements for name in [*loads, self.kernel.result.name]) >= 2**31
         self.raw = False  # whether loads keep 16-bit formats, for tl.dot
 
     def text(self) -> str:
@@ -191,8 +197,9 @@ class _Writer:
         kb = Axis("k_b", k.extent)  # the same steps, along the other dimension of the tile
         tiles = ceil(counts[0] / self.tile["TILE_M"])
         self.line("tile = tl.program_id(0)")
-        self.line(f"m = {self.wide(f'(tile % {tiles})')} * TILE_M + tl.arange(0, TILE_M)[:, None]")
-        self.line(f"n = {self.wide(f'(tile // {tiles})')} * TILE_N + tl.arange(0, TILE_N)[None, :]")
+        tile_m, tile_n = ("0", "tile") if tiles == 1 else (f"(tile % {tiles})", f"(tile // {tiles})")
+        self.line(f"m = {self.wide(tile_m)} * TILE_M + tl.arange(0, TILE_M)[:, None]")
+        self.line(f"n = {self.wide(tile_n)} * TILE_N + tl.arange(0, TILE_N)[None, :]")
         self.mask(m, counts[0])
         self.mask(n, counts[1])
         batch = Axis("batch", max(2, size(self.form.batch)))
@@ -267,6 +274,8 @@ class _Writer:
         tests = []
         for place, low, high in value.conditions:
             text, (least, greatest) = self.place(place, masks), bounds(place)
+            if not text.isidentifier():
+                text = self.names[place] = self.names.get(place) or self.named("at", text)
             tests += [f"({text} >= {low})"] if least < low else []
             tests += [f"({text} < {high})"] if greatest >= high else []
         test = self.named("inside", " & ".join(tests))
@@ -367,7 +376,7 @@ class _Writer:
 
     def wide(self, text: str) -> str:
         """Make an index 64 bits wide if a tensor is too large for 32."""
-        return f"{text}.to(tl.int64)" if self.kernel.result.elements >= 2**31 else text
+        return f"tl.cast({text}, tl.int64)" if self.large else text
 
     def line(self, text: str) -> None:
         self.lines.append(self.indent + text)
@@ -378,7 +387,8 @@ class _Writer:
         return name
 
     def number(self, value: float | int | bool, dtype: str) -> str:
-        return _literal(value) if _computed(dtype) in ("fp32", "int32") else self.typed(value, dtype)
+        computed = _computed(dtype)
+        return _literal(value, computed) if computed in ("fp32", "int32") else self.typed(value, dtype)
 
     def typed(self, value: float | int | bool, dtype: str) -> str:
         return f"tl.full([], {_literal(value)}, {TRITON[_computed(dtype)]})"
@@ -410,7 +420,9 @@ def _computed(dtype: str) -> str:
     return "fp32" if dtype in ("fp16", "bf16") else dtype
 
 
-def _literal(value: float | int | bool) -> str:
+def _literal(value: float | int | bool, dtype: str = "") -> str:
+    if isinstance(value, float) and dtype == "fp32":
+        value = float(str(np.float32(value)))  # the shortest digits that mean the same in 32 bits
     return repr(value) if isfinite(value) else f'float("{value}")'
 
 

@@ -16,11 +16,12 @@ from mlsys.compiler.optimize import optimize
 from mlsys.compiler.rules import RULES, values
 from mlsys.compiler.rules.narrow import as_array, as_tensor
 from mlsys.compiler.rules.values import NeedsValue
-from mlsys.compiler.run import Program
+from mlsys.compiler.run import Program, interpret
 from mlsys.compiler.schedule import schedule
 from mlsys.core.arguments import one_of
 from mlsys.errors import InvalidValue
 from mlsys.hardware import Hardware
+from mlsys.measure.device import torch_sees_gpu
 
 OPS = frozenset(RULES)
 """Names of the ONNX operations that the compiler has."""
@@ -135,11 +136,18 @@ def compile(
 
     Raises:
         UnsupportedOp: an operation that the compiler lacks.
+        UserError: Triton was imported before, and not for its interpreter, although the device is "cpu".
         BadGraph: a graph that cannot be compiled as it is.
         UnknownName: no chip has this id.
     """
     one_of("device", device, ("cpu", "cuda"))
+    if device == "cuda" and not torch_sees_gpu():
+        raise InvalidValue("device is 'cuda' and torch finds no GPU: use device='cpu'")
+    if device == "cpu":
+        interpret()  # torch.export imports Triton, so before it
     accelerator = Hardware.get(chip)
+    if isinstance(inputs, torch.Tensor | np.ndarray):
+        inputs = [inputs]
     examples = None if inputs is None else [as_tensor(value) for value in inputs]
     own: dict[str, Stage] = {
         "optimize": optimize,

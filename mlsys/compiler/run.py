@@ -45,8 +45,6 @@ class Program:
     """
 
     def __init__(self, source: Source, device: str) -> None:
-        if device == "cpu":
-            interpret()
         self.device = torch.device(device)
         self.graph = source.plan.schedule.fused.graph
         self.tensors, self.arguments = source.plan.schedule.fused.tensors, source.arguments
