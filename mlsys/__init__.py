@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from mlsys.hardware import Hardware
 
 _ROOMS = (
-    "compiler",
     "constants",
     "costs",
     "dataflow",

@@ -8,6 +8,10 @@
 | schedule | `schedule` | `Schedule`: tiles and warps |
 | memory | `memory` | `Plan`: places of intermediate tensors |
 | lower | `lower` | `Source`: Triton text |
+
+An operation is a rule in `rules`: a function from inputs to an expression of one element. A stage of one's own replaces
+another: `compile(model, inputs, stages={"fuse": own})`, where `own` takes what the stage before gives and returns what
+the stage itself would. `compiled.stages` has each stage's printed form, and `compiled.source` the Triton text.
 """
 
 from mlsys.compiler.ir.graph import BadGraph, UnsupportedOp

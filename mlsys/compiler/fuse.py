@@ -61,9 +61,9 @@ class Kernel:
 
     def __str__(self) -> str:
         places = ", ".join(f"{axis}<{axis.extent}" for axis in self.axes)
-        text = str(self.element)
-        text = text if len(text) <= 400 else f"{text[:400]} ..."
-        return f"{self.name} ({self.form.kind})\n    {self.result.name}[{places}] = {text}"
+        *shared, element = str(self.element).splitlines()
+        lines = [*shared, f"{self.result.name}[{places}] = {element.strip()}"]
+        return "\n    ".join([f"{self.name} ({self.form.kind})", *map(str.strip, lines)])
 
 
 @dataclass(frozen=True)
@@ -141,19 +141,17 @@ def seconds(element: Expression, result: Tensor, form: Form, tensors: Mapping[st
     """
     steps = size(form.outer) * max(size(form.inner), size(form.over) if form.kind == "rows" else 1) * size(form.batch)
     loads = [part for part in walk(element) if isinstance(part, Load)]
-    bytes_read = sum(
-        min(tensors[name].size, steps * tensors[name].size // max(1, tensors[name].elements))
-        if form.kind != "product"
-        else tensors[name].size
-        for name in {part.buffer: None for part in loads}
-    )
+    read = 0.0
+    for tensor in {part.buffer: tensors[part.buffer] for part in loads}.values():
+        most = tensor.elements if form.kind == "product" else min(tensor.elements, steps)
+        read += tensor.size * most / max(1, tensor.elements)
     work = flops(element) * steps
     share = 1.0
     if form.kind == "product":
         work += 2 * steps * size(form.over)
     elif form.kind == "rows":
         share = min(1.0, size(form.outer) / chip.field("sm_count").value.m)
-    moved = (bytes_read + result.size) / chip.memory_bw.m_as("byte/s")
+    moved = (read + result.size) / chip.memory_bw.m_as("byte/s")
     return LAUNCH_S + float(max(moved, work / chip.peak("fp32", engine="vector").m_as("flop/s"))) / share
 
 

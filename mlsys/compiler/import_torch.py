@@ -75,8 +75,11 @@ class _Importer:
         if node.name in self.computed:
             return
         self.node = node
-        result = TRANSLATIONS[_name_of(node)](self, *node.args, **{k: v for k, v in node.kwargs.items() if k in KEPT})
-        self.names[node.name] = result
+        for name, value in node.kwargs.items():
+            if name not in KEPT and name not in IGNORED and value not in (None, False):
+                raise UnsupportedOp(f"the compiler has no {_name_of(node)} with {name}={value}: leave the argument out")
+        kept = {name: value for name, value in node.kwargs.items() if name in KEPT}
+        self.names[node.name] = TRANSLATIONS[_name_of(node)](self, *node.args, **kept)
 
     def name(self, value: Any) -> str:
         """The name of a tensor in the new graph."""
@@ -116,8 +119,8 @@ class _Importer:
         return value[0] if isinstance(value, tuple | list) else value
 
 
-def _unary(op: str, **attributes: Any) -> Translation:
-    return lambda g, x: g.add(op, g.operand(x, g.result().dtype), **attributes)
+def _unary(op: str) -> Translation:
+    return lambda g, x: g.add(op, g.operand(x, g.result().dtype))
 
 
 def _binary(op: str) -> Translation:
@@ -148,21 +151,39 @@ def _reduce(op: str) -> Translation:
     return translate
 
 
-def _pool(op: str) -> Translation:
-    def translate(
-        g: _Importer, x: Any, kernel: Any, stride: Any = (), padding: Any = 0, *rest: Any, ceil_mode: bool = False
-    ) -> str:
-        rank = g.result().dim() - 2
-        sizes, pads = _many(kernel, rank), _many(padding, rank)
-        extra: dict[str, Any] = {"count_include_pad": 1} if op == "AveragePool" else {}
-        if op == "MaxPool" and rest:
-            extra["dilations"] = _many(rest[0], rank)
-        ceil = ceil_mode or (rest[-1] if rest and isinstance(rest[-1], bool) else False)
-        strides = _many(stride or sizes, rank)
-        name = g.name(x)
-        return str(g.add(op, name, kernel_shape=sizes, strides=strides, pads=pads * 2, ceil_mode=int(ceil), **extra))
+def _max_pool(
+    g: _Importer, x: Any, kernel: Any, stride: Any = (), pad: Any = 0, dilation: Any = 1, ceil: bool = False
+) -> str:
+    how = _window(g, kernel, stride, pad, ceil)
+    return str(g.add("MaxPool", g.name(x), dilations=_many(dilation, len(how["strides"])), **how))
 
-    return translate
+
+def _average_pool(
+    g: _Importer,
+    x: Any,
+    kernel: Any,
+    stride: Any = (),
+    pad: Any = 0,
+    ceil: bool = False,
+    count: bool = True,
+    by: Any = None,
+) -> str:
+    if by is not None:
+        raise UnsupportedOp("the compiler has no avg_pool2d with divisor_override: multiply the result instead")
+    return str(g.add("AveragePool", g.name(x), count_include_pad=int(count), **_window(g, kernel, stride, pad, ceil)))
+
+
+def _window(g: _Importer, kernel: Any, stride: Any, pad: Any, ceil: bool) -> dict[str, Any]:
+    rank = g.result().dim() - 2
+    sizes = _many(kernel, rank)
+    pads = _many(pad, rank) * 2
+    return {"kernel_shape": sizes, "strides": _many(stride or sizes, rank), "pads": pads, "ceil_mode": int(ceil)}
+
+
+def _adaptive(g: _Importer, x: Any, size: Any) -> str:
+    if set(_many(size, 2)) != {1}:
+        raise UnsupportedOp(f"the compiler has adaptive_avg_pool2d to the size 1 alone, got {size}: use avg_pool2d")
+    return str(g.add("GlobalAveragePool", g.name(x)))
 
 
 def _many(value: Any, count: int) -> list[int]:
@@ -231,6 +252,8 @@ def _attention(
     is_causal: bool = False,
     scale: Any = None,
 ) -> str:
+    if dropout:
+        raise BadGraph(f"scaled_dot_product_attention has dropout_p={dropout}: compile the network in evaluation")
     dtype, shape = q.meta["val"].dtype, q.meta["val"].shape
     rank, keys = len(shape), k.meta["val"].shape[-2]
     flip = g.add("Transpose", g.name(k), perm=[*range(rank - 2), rank - 1, rank - 2])
@@ -267,16 +290,16 @@ def _slice(g: _Importer, x: Any, dim: int = 0, start: Any = None, end: Any = Non
 
 def _split(g: _Importer, x: Any, sizes: Any, dim: int = 0) -> tuple[str, ...]:
     given = [part.shape[dim] for part in g.node.meta["val"]]
-    return (
-        tuple(g.add("Split", g.name(x), g.ints(*given), outputs=len(given) or 1, axis=dim))
-        if len(given) > 1
-        else (g.name(x),)
-    )
+    if len(given) == 1:
+        return (g.name(x),)
+    return tuple(g.add("Split", g.name(x), g.ints(*given), outputs=len(given), axis=dim))
 
 
 def _index(g: _Importer, x: Any, indices: Sequence[Any]) -> str:
     used = [n for n, entry in enumerate(indices) if entry is not None]
     shape = x.meta["val"].shape
+    if any(indices[n].meta["val"].dtype == torch.bool for n in used):
+        raise UnsupportedOp("the compiler has no indexing by a mask, whose result has no fixed size: use torch.where")
     if len(used) == 1:
         return str(g.add("Gather", g.name(x), g.name(indices[used[0]]), axis=used[0]))
     if used != list(range(used[0], used[-1] + 1)) or any(indices[n].name not in g.computed for n in used):
@@ -293,6 +316,8 @@ def _index(g: _Importer, x: Any, indices: Sequence[Any]) -> str:
 def _embedding_bag(
     g: _Importer, table: Any, indices: Any, offsets: Any, scale: bool = False, mode: int = 0, *rest: Any
 ) -> str:
+    if any(value not in (None, False, -1) for value in (scale, *rest[1:])):
+        raise UnsupportedOp("the compiler has embedding_bag without weights or padding: leave those arguments out")
     starts, total = g.computed.get(offsets.name), indices.meta["val"].shape[0]
     if starts is None or total % len(starts) or not torch.equal(starts, torch.arange(0, total, total // len(starts))):
         raise UnsupportedOp("the compiler has embedding_bag of bags of one size: give the indices with two dimensions")
@@ -306,39 +331,26 @@ def _clamp(g: _Importer, x: Any, low: Any = None, high: Any = None) -> str:
     return str(g.add("Clip", g.name(x), *("" if v is None else g.operand(v, dtype) for v in (low, high))))
 
 
-KEPT = {"alpha", "beta", "approximate", "is_causal", "scale", "ceil_mode", "min", "max"}
-"""Arguments by name that translations have; torch gives others, such as a memory format, that change no value."""
+KEPT = {"alpha", "beta", "approximate", "is_causal", "scale", "min", "max"}
+"""Arguments by name that translations have."""
 
-_SAME = {
-    name: name.capitalize()
-    for name in "relu sigmoid tanh exp log sqrt erf sin cos floor ceil round sign neg abs reciprocal".split()
-}
+IGNORED = {"dtype", "layout", "device", "pin_memory", "memory_format", "implicit", "non_blocking", "copy"}
+"""Arguments by name that change no value, or only the format, which the example result has too."""
+
+
+def _each(make: Callable[[str], Translation], pairs: str) -> dict[str, Translation]:
+    words = pairs.split()
+    return {name: make(op) for name, op in zip(words[::2], words[1::2], strict=True)}
+
+
 TRANSLATIONS: dict[str, Translation] = {
-    **{name: _unary(op) for name, op in _SAME.items()},
-    **{
-        name: _binary(op)
-        for name, op in zip(
-            "add sub mul div pow maximum minimum".split(), "Add Sub Mul Div Pow Max Min".split(), strict=True
-        )
-    },
-    **{
-        name: _compare(op)
-        for name, op in zip(
-            "eq lt le gt ge".split(), "Equal Less LessOrEqual Greater GreaterOrEqual".split(), strict=True
-        )
-    },
-    **{
-        name: _binary(op)
-        for name, op in zip("logical_and logical_or bitwise_and bitwise_or".split(), ["And", "Or"] * 2, strict=True)
-    },
-    **{
-        name: _reduce(op)
-        for name, op in zip(
-            "sum mean amax amin prod".split(),
-            "ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd".split(),
-            strict=True,
-        )
-    },
+    **_each(
+        _unary, "relu Relu sigmoid Sigmoid tanh Tanh exp Exp log Log sqrt Sqrt erf Erf sin Sin cos Cos floor Floor"
+    ),
+    **_each(_unary, "ceil Ceil round Round sign Sign neg Neg abs Abs reciprocal Reciprocal logical_not Not silu Swish"),
+    **_each(_binary, "add Add sub Sub mul Mul div Div pow Pow maximum Max minimum Min logical_and And logical_or Or"),
+    **_each(_compare, "eq Equal lt Less le LessOrEqual gt Greater ge GreaterOrEqual"),
+    **_each(_reduce, "sum ReduceSum mean ReduceMean amax ReduceMax amin ReduceMin prod ReduceProd"),
     **dict.fromkeys(("view", "reshape", "_unsafe_view", "flatten", "squeeze", "unsqueeze"), _reshape),
     **dict.fromkeys(
         ("clone", "contiguous", "alias", "detach", "detach_", "lift_fresh_copy"),
@@ -349,9 +361,7 @@ TRANSLATIONS: dict[str, Translation] = {
     **dict.fromkeys(("split", "split_with_sizes", "chunk"), _split),
     "unbind": lambda g, x, dim=0: tuple(_select(g, x, dim, n) for n in range(x.meta["val"].shape[dim])),
     "dropout": _dropout,
-    "logical_not": lambda g, x: g.add("Not", g.name(x)),
     "rsqrt": lambda g, x: g.add("Reciprocal", g.add("Sqrt", g.name(x))),
-    "silu": lambda g, x: g.add("Swish", g.name(x)),
     "gelu": lambda g, x, approximate="none": g.add("Gelu", g.name(x), approximate=approximate),
     "leaky_relu": lambda g, x, slope=0.01: g.add("LeakyRelu", g.name(x), alpha=slope),
     "hardtanh": _clamp,
@@ -364,8 +374,9 @@ TRANSLATIONS: dict[str, Translation] = {
     "log_softmax": lambda g, x, dim, *rest: g.add("LogSoftmax", g.operand(x, g.result().dtype), axis=dim),
     "_to_copy": lambda g, x: g.add("Cast", g.name(x), to=OF_TORCH[g.result().dtype]),
     "to": lambda g, x, *rest: g.add("Cast", g.name(x), to=OF_TORCH[g.result().dtype]),
-    "max_pool2d": _pool("MaxPool"),
-    "avg_pool2d": _pool("AveragePool"),
+    "max_pool2d": _max_pool,
+    "avg_pool2d": _average_pool,
+    "adaptive_avg_pool2d": _adaptive,
     "batch_norm": _batch_norm,
     "_native_batch_norm_legit_no_training": lambda g, *given: (_batch_norm(g, *given[:5], False, *given[5:]), "", ""),
     "layer_norm": _layer_norm,
@@ -391,11 +402,3 @@ TRANSLATIONS: dict[str, Translation] = {
     ),
 }
 """Translations by the name of the ATen operation; each returns the name of its result, or a name for each."""
-
-TRANSLATIONS["adaptive_avg_pool2d"] = lambda g, x, size: (
-    g.add("GlobalAveragePool", g.name(x)) if set(_many(size, 2)) == {1} else _refuse_adaptive(size)
-)
-
-
-def _refuse_adaptive(size: Any) -> str:
-    raise UnsupportedOp(f"the compiler has adaptive_avg_pool2d to the size 1 alone, got {size}: use avg_pool2d")

@@ -116,7 +116,7 @@ def sources(graph: Graph, name: str) -> list[str]:
 
 def compile(
     model: Any,
-    inputs: Sequence[Array] | None = None,
+    inputs: Sequence[Array] | Array | None = None,
     device: str = "cpu",
     *,
     chip: str = "h200",

@@ -5,6 +5,7 @@ import linecache
 import os
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -62,41 +63,33 @@ class Program:
         given = {name: value.clone() if value.data_ptr() % ALIGNED else value for name, value in given.items()}
         made = {name: self.empty(self.tensors[name]) for name in self.graph.outputs}
         have = {**self.kept, **given, **made}
-        if self.bound:
-            stream = torch.cuda.current_stream(self.device).cuda_stream
-            for launch, grid, arguments, fresh in self.bound:
-                for place, name in fresh:
-                    arguments[place] = have[name]
-                launch(*grid, stream, *arguments)
-        elif self.device.type == "cuda":
-            names = {id(tensor): name for name, tensor in have.items() if name in made or name in given}
-            self.run(
-                lambda *launched, **settings: self.bind(names, *launched, **settings), *map(have.get, self.arguments)
-            )
-        else:
-            self.run(_launch, *map(have.get, self.arguments))
+        if not self.bound:
+            self.run(partial(self.launch, have), *self.arguments)
+            return [made[name] for name in self.graph.outputs]
+        stream = torch.cuda.current_stream(self.device).cuda_stream
+        for launch, grid, arguments, fresh in self.bound:
+            for place, name in fresh:
+                arguments[place] = have[name]
+            launch(*grid, stream, *arguments)
         return [made[name] for name in self.graph.outputs]
 
     def empty(self, tensor: Tensor) -> torch.Tensor:
         """Return new memory for a tensor."""
         return torch.empty(tensor.shape, dtype=TORCH[tensor.dtype], device=self.device)
 
-    def bind(
-        self, names: Mapping[int, str], kernel: Any, grid: tuple[int, ...], *arguments: Any, **settings: Any
+    def launch(
+        self, have: Mapping[str, torch.Tensor], kernel: Any, grid: tuple[int, ...], *names: str, **settings: Any
     ) -> None:
-        """Launch a kernel for the first time, and keep what launches it again."""
+        """Launch a kernel on tensors by name; on a GPU, keep what launches it again."""
         if 0 in grid:
             return
-        compiled = kernel[grid](*arguments, **settings)
-        sizes = [value for name, value in settings.items() if name in kernel.arg_names]
-        fresh = [(place, names[id(value)]) for place, value in enumerate(arguments) if id(value) in names]
-
-        def launch(x: int, y: int, z: int, stream: int, *values: Any) -> None:
-            compiled.run(x, y, z, stream, compiled.function, compiled.packed_metadata, None, None, None, *values)
-
-        self.bound.append((launch, (*grid, *[1] * (3 - len(grid))), [*arguments, *sizes], fresh))
+        compiled = kernel[grid](*(have[name] for name in names), **settings)
+        if self.device.type == "cuda":
+            sizes = [value for name, value in settings.items() if name in kernel.arg_names]
+            fresh = [(place, name) for place, name in enumerate(names) if name not in self.kept]
+            again = partial(_relaunch, compiled.run, compiled.function, compiled.packed_metadata)
+            self.bound.append((again, (*grid, *[1] * (3 - len(grid))), [*map(have.get, names), *sizes], fresh))
 
 
-def _launch(kernel: Any, grid: tuple[int, ...], *arguments: Any, **settings: Any) -> None:
-    if 0 not in grid:
-        kernel[grid](*arguments, **settings)
+def _relaunch(run: Any, function: Any, metadata: Any, x: int, y: int, z: int, stream: int, *values: Any) -> None:
+    run(x, y, z, stream, function, metadata, None, None, None, *values)

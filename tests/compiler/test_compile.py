@@ -70,6 +70,19 @@ def test_normalizations_written_out_are_one_kernel():
     torch.testing.assert_close(compiled(x)[0].cpu(), nn.functional.layer_norm(x, (40,)))
 
 
+def test_a_value_that_is_used_often_is_printed_and_computed_once():
+    class Doubled(nn.Module):
+        def forward(self, x):
+            for _ in range(30):
+                x = x + x
+            return x
+
+    x = torch.ones(4)
+    compiled = compile(Doubled(), [x])
+    assert all(len(form) < 20_000 for form in compiled.stages.values())
+    assert compiled(x)[0].tolist() == [2.0**30] * 4
+
+
 def test_bias_and_activation_join_the_matrix_product():
     model = nn.Sequential(nn.Linear(32, 24), nn.GELU())
     compiled = compile(model, [torch.randn(16, 32)])
@@ -192,6 +205,24 @@ def test_an_operation_that_is_missing_is_refused_by_name():
 class Cumulative(nn.Module):
     def forward(self, x):
         return x.cumsum(0)
+
+
+ARGUMENTS = {
+    "rounding_mode": lambda x: torch.div(x, 2, rounding_mode="floor"),
+    "decimals": lambda x: torch.round(x, decimals=1),
+    "divisor_override": lambda x: nn.functional.avg_pool2d(x[None, None], 2, divisor_override=3),
+    "a mask": lambda x: torch.where(x[x > 0] > 1, 1, 0),
+}
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_an_argument_that_changes_the_answer_is_not_dropped(name):
+    class Module(nn.Module):
+        def forward(self, x):
+            return ARGUMENTS[name](x)
+
+    with pytest.raises(UnsupportedOp, match=name):
+        compile(Module(), [torch.randn(4, 4)])
 
 
 BAD = {

@@ -4,6 +4,7 @@ A kernel is one such expression and the axes of its result. Equal expressions ar
 that a value which is used twice is emitted once.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -21,6 +22,9 @@ class Node:
     """What the expressions share; two are equal only if they are the same object."""
 
     dtype: str
+
+    def __str__(self) -> str:
+        return shown(self)  # type: ignore[arg-type]
 
     @cached_property
     def children(self) -> "tuple[Expression, ...]":
@@ -81,9 +85,6 @@ class Load(Node):
     position: Index
     dtype: str
 
-    def __str__(self) -> str:
-        return f"{self.buffer}[{self.position}]"
-
 
 @dataclass(frozen=True, eq=False)
 class Constant(Node):
@@ -91,9 +92,6 @@ class Constant(Node):
 
     value: Scalar
     dtype: str
-
-    def __str__(self) -> str:
-        return f"{self.value}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,9 +101,6 @@ class Coordinate(Node):
     position: Index
     dtype: str
 
-    def __str__(self) -> str:
-        return f"({self.position})"
-
 
 @dataclass(frozen=True, eq=False)
 class Apply(Node):
@@ -114,9 +109,6 @@ class Apply(Node):
     function: str
     arguments: "tuple[Expression, ...]"
     dtype: str
-
-    def __str__(self) -> str:
-        return f"{self.function}({', '.join(map(str, self.arguments))})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,10 +120,6 @@ class Guard(Node):
     outside: "Expression"
     dtype: str
 
-    def __str__(self) -> str:
-        where = " and ".join(f"{low} <= {place} < {high}" for place, low, high in self.conditions)
-        return f"({self.inside} if {where} else {self.outside})"
-
 
 @dataclass(frozen=True, eq=False)
 class Reduce(Node):
@@ -141,9 +129,6 @@ class Reduce(Node):
     over: tuple[Axis, ...]
     body: "Expression"
     dtype: str
-
-    def __str__(self) -> str:
-        return f"{self.kind}_{{{', '.join(f'{a}<{a.extent}' for a in self.over)}}} {self.body}"
 
 
 Expression: TypeAlias = Load | Constant | Coordinate | Apply | Guard | Reduce
@@ -274,6 +259,35 @@ def walk(root: Expression) -> Iterator[Expression]:
             seen.add(id(part))
             waiting.append((part, True))
             waiting += [(child, False) for child in reversed(part.children) if id(child) not in seen]
+
+
+def shown(root: Expression) -> str:
+    """Return an expression as text, with a line of its own for each part that is used more than once."""
+    uses = Counter(id(child) for part in walk(root) for child in part.children)
+    texts: dict[int, str] = {}
+    lines: list[str] = []
+    for part in walk(root):
+        text = _text(part, texts)
+        if uses[id(part)] > 1 and isinstance(part, Apply | Guard | Reduce):
+            lines.append(f"v{len(lines) + 1} = {text}")
+            text = f"v{len(lines)}"
+        texts[id(part)] = text
+    return "\n    ".join([*lines, texts[id(root)]])
+
+
+def _text(part: Expression, texts: Mapping[int, str]) -> str:
+    if isinstance(part, Load):
+        return f"{part.buffer}[{part.position}]"
+    if isinstance(part, Constant):
+        return str(part.value)
+    if isinstance(part, Coordinate):
+        return f"({part.position})"
+    if isinstance(part, Apply):
+        return f"{part.function}({', '.join(texts[id(argument)] for argument in part.arguments)})"
+    if isinstance(part, Reduce):
+        return f"{part.kind}_{{{', '.join(f'{axis}<{axis.extent}' for axis in part.over)}}} {texts[id(part.body)]}"
+    where = " and ".join(f"{low} <= {place} < {high}" for place, low, high in part.conditions)
+    return f"({texts[id(part.inside)]} if {where} else {texts[id(part.outside)]})"
 
 
 def _expressions(value: Any) -> Iterator[Expression]:
