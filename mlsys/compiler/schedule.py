@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from itertools import product
-from math import ceil, inf
+from math import ceil
 
 from mlsys.compiler.fuse import Fused, Kernel, size
 from mlsys.compiler.ir.expression import Load, walk
@@ -17,6 +17,12 @@ VECTOR_BYTES = 16
 
 INTERPRETED = 1 << 18
 """Elements of a tile in Triton's interpreter, where programs cost more than elements; Triton allows four times."""
+
+LINE_BYTES = 128
+"""Bytes of a cache line: what a row of a product's tile is at least long."""
+
+STAGE_BYTES = 16 * 1024
+"""Bytes that a product loads ahead at a time, so that small tiles do not wait for each of many short loads."""
 
 MIN_DOT = 16
 """Least side of a tile of tl.dot."""
@@ -122,7 +128,6 @@ def _product(kernel: Kernel, chip: Accelerator, interpreted: bool) -> list[Sched
     if interpreted:
         sides = [max(MIN_DOT, min(power_of_two(extent), 1 << most)) for extent, most in ((m, 9), (n, 10), (k, 8))]
         return [made(sides[0], sides[1], sides[2], 4, 1)]
-    tile_k = max(MIN_DOT, min(power_of_two(k), 128 // itemsize))
     accumulators = int(chip.field("registers_per_sm").value.m) // (2 if itemsize == 2 else 8)
     shared = chip.field("shared_memory_per_block").value.m_as("byte")
     units = chip.field("sm_count").value.m
@@ -130,13 +135,16 @@ def _product(kernel: Kernel, chip: Accelerator, interpreted: bool) -> list[Sched
     bandwidth = chip.memory_bw.m_as("byte/s")
     timed = []
     for tile_m, tile_n in product((16, 32, 64, 128), (16, 32, 64, 128, 256)):
+        deep = 1 << (STAGE_BYTES // ((tile_m + tile_n) * itemsize)).bit_length() - 1
+        tile_k = max(MIN_DOT, min(power_of_two(k), 256, max(deep, LINE_BYTES // itemsize)))
         stages = min(4, int(shared // ((tile_m + tile_n) * tile_k * itemsize)))
         if tile_m * tile_n > accumulators or stages < 2:
             continue
         waves = ceil(ceil(m / tile_m) * ceil(n / tile_n) * batch / units)
         arithmetic = 2 * tile_m * tile_n * k / peak
         traffic = (tile_m + tile_n) * k * itemsize / bandwidth
-        warps = 8 if tile_m * tile_n >= 128 * 128 else 4
-        timed.append((waves * max(arithmetic, traffic) if waves else inf, made(tile_m, tile_n, tile_k, warps, stages)))
-    timed.sort(key=lambda row: row[0])
-    return [scheduled for _, scheduled in timed[:8]]
+        warps = next(warps for least, warps in ((128 * 128, 8), (32 * 32, 4), (0, 2)) if tile_m * tile_n >= least)
+        scheduled = made(tile_m, tile_n, tile_k, warps, stages)
+        timed.append((waves * max(arithmetic, traffic), (tile_m + tile_n) / (tile_m * tile_n), scheduled))
+    timed.sort(key=lambda row: row[:2])
+    return [scheduled for _, _, scheduled in timed[:8]]

