@@ -57,8 +57,6 @@ REDUCED = {
     "max": "tl.max({}, axis=1, keep_dims=True)",
     "min": "tl.min({}, axis=1, keep_dims=True)",
 }
-LONGEST = 60
-"""Characters of an expression that is used once and therefore written into the line that uses it."""
 
 
 @dataclass(frozen=True)

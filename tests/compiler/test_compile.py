@@ -70,6 +70,17 @@ def test_normalizations_written_out_are_one_kernel():
     torch.testing.assert_close(compiled(x)[0].cpu(), nn.functional.layer_norm(x, (40,)))
 
 
+def test_the_greatest_of_a_row_with_nan_is_nan():
+    class Greatest(nn.Module):
+        def forward(self, x):
+            return x.amax(-1), x.amin(0)
+
+    x = torch.randn(5, 40)
+    x[2, 7] = torch.nan
+    for got, want in zip(compile(Greatest(), [x])(x), Greatest()(x), strict=True):
+        torch.testing.assert_close(got.cpu(), want, equal_nan=True)
+
+
 def test_a_value_that_is_used_often_is_printed_and_computed_once():
     class Doubled(nn.Module):
         def forward(self, x):

@@ -7,7 +7,7 @@ later from the form of the expression alone.
 import math
 from collections.abc import Callable, Sequence
 
-from mlsys.compiler.ir.expression import Expression, apply, guard, neutral, number, reduction, where
+from mlsys.compiler.ir.expression import Expression, apply, cast, guard, neutral, number, reduction, where
 from mlsys.compiler.ir.graph import FLOATS
 from mlsys.compiler.ir.index import Index, index
 from mlsys.compiler.rules.elementwise import equal, exp
@@ -88,6 +88,8 @@ def _axes(call: Call, x: Value, axes: Value | None) -> list[int]:
 def _reduce(call: Call, x: Value, axes: Value | None = None) -> Value:
     over = _axes(call, x, axes)
     total = reduced(x, over, _KINDS[call.op], bool(call.get("keepdims", 1)), _BEFORE.get(call.op))
+    if call.op in ("ReduceMax", "ReduceMin") and x.dtype in FLOATS:
+        return _nan_of_nan(x, over, bool(call.get("keepdims", 1)), total)
     count = math.prod(x.shape[axis] for axis in over)
     after: dict[str, Step] = {
         "ReduceMean": lambda t: t / count if t.dtype not in FLOATS or not count else t * (1 / count),
@@ -95,6 +97,14 @@ def _reduce(call: Call, x: Value, axes: Value | None = None) -> Value:
         "ReduceLogSum": lambda t: apply("log", t),
     }
     return mapped(total, after[call.op]) if call.op in after else total
+
+
+def _nan_of_nan(x: Value, over: Sequence[int], keep: bool, extreme: Value) -> Value:
+    """Return the extreme, or NaN where an element is NaN, which tl.max and tl.min leave out."""
+    found = reduced(x, over, "max", keep, lambda v: cast(apply("ne", v, v, dtype="bool"), "int32"))
+    return Value(
+        "", extreme.shape, x.dtype, lambda *places: where(found.at(*places) <= 0, extreme.at(*places), math.nan)
+    )
 
 
 @rule("ReduceLogSumExp")
