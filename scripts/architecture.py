@@ -21,6 +21,7 @@ ROOMS = {
     "judge": "judge one question, in a sandbox",
     "grading": "what a lab calls",
     "course": "write, release and publish labs",
+    "compiler": "from a graph to Triton, one stage a module",
     "runtime": "memory plans, streams, batches",
     "roofline": "peak, bandwidth, ops",
     "feasibility": "will it run?",
@@ -53,7 +54,7 @@ PLANNED = {
 }
 """Rooms that come later, on the floor of a room that is there: drawn with dashed lines."""
 
-PLANNED_FLOORS = {"roofline": {"compiler": "from a graph to Triton, one stage a module"}}
+PLANNED_FLOORS: dict[str, dict[str, str]] = {}
 """Floors that come later, above that of a room that is there."""
 
 INK, GROUND, LINE = "#1f2937", "#ffffff", "#1b63b0"

@@ -12,6 +12,7 @@ PUBLIC = {
     "mlsys": "Hardware",
     "mlsys.units": "ureg flop GFLOP TFLOP byte KiB MiB GiB KB MB GB TB param token",
     "mlsys.hardware": "Hardware Accelerator Peak UnknownField UnknownPrecision",
+    "mlsys.compiler": "compile OPS UnsupportedOp",
     "mlsys.constants": "",
     "mlsys.formatting": "fmt check",
     "mlsys.formulas": (

@@ -1,0 +1,1 @@
+"""What the stages pass on: graphs, expressions of one element, and index expressions."""
