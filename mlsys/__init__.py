@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from mlsys.hardware import Hardware
 
 _ROOMS = (
+    "compiler",
     "constants",
     "costs",
     "dataflow",

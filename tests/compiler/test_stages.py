@@ -9,10 +9,10 @@ from torch import nn
 from mlsys.compiler.fuse import fuse
 from mlsys.compiler.import_torch import from_torch
 from mlsys.compiler.ir.graph import TORCH
-from mlsys.runtime import plan_memory
 from mlsys.compiler.optimize import optimize
 from mlsys.compiler.schedule import schedule
 from mlsys.hardware import Hardware
+from mlsys.runtime import plan_memory
 
 CHIPS = ["t4", "a100-80gb-sxm", "h200"]
 
