@@ -293,6 +293,8 @@ def _tensors(arguments: Mapping[str, Any]) -> "dict[str, torch.Tensor]":
                 kind = "complex" if value.is_complex() else str(value.layout).removeprefix("torch.")
                 raise InvalidValue(f"{name} is a {kind} tensor: pass a dense tensor of numbers")
             tensors[name] = value.detach()
+        elif isinstance(value, tuple) and any(isinstance(part, torch.Tensor) for part in value):
+            raise InvalidValue(f"{name} is a tuple with tensors: give each tensor an argument of its own")
         elif not isinstance(value, (*plain, InterpretedFunction, JITFunction)):
             shown = repr(value)[:60]
             raise InvalidValue(

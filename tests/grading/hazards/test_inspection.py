@@ -186,6 +186,7 @@ def test_a_grid_may_be_a_function_and_constants_may_be_named():
         ((kernels.add, (3,), x(), x(), zeros(10), 10), "needs a value for B"),
         ((kernels.add, (3,), x(), x(), zeros(10), 10, 4, 5), "has 5 arguments, got 6"),
         ((kernels.add, (3,), x().numpy(), x(), zeros(10), 10, 4), "a ndarray: pass a torch tensor"),
+        ((kernels.add, (3,), (x(), x()), x(), zeros(10), 10, 4), "a tuple with tensors: give each"),
         ((kernels.add, (3,), x().to("meta"), x(), zeros(10), 10, 4), "x is on meta: .*pass x.cpu"),
         ((kernels.add, (3,), x().to(torch.complex64), x(), zeros(10), 10, 4), "x is a complex tensor"),
     ],
