@@ -13,6 +13,8 @@ from mlsys.grading.checks.assertions import assert_close, assert_equal
 from mlsys.grading.checks.schedule import assert_schedule
 from mlsys.grading.device import use_device
 from mlsys.grading.draws import Draws
+from mlsys.grading.hazards.finding import Finding
+from mlsys.grading.hazards.inspection import inspect
 from mlsys.grading.kernels.check import check_kernel, guarded
 from mlsys.grading.kernels.speed import Speed, speed
 from mlsys.grading.predictions import compare, seal
@@ -31,6 +33,7 @@ from mlsys.grading.verdicts import (
 
 __all__ = [
     "Draws",
+    "Finding",
     "GradingError",
     "NeedsGpu",
     "NeedsReview",
@@ -48,6 +51,7 @@ __all__ = [
     "check_kernel",
     "compare",
     "guarded",
+    "inspect",
     "seal",
     "speed",
     "use_device",

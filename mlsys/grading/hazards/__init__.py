@@ -1,0 +1,1 @@
+"""Hazards that Triton's interpreter hides: wrong accesses whose result happens to be right on a CPU."""

@@ -1,0 +1,249 @@
+"""Inspect a kernel: run it in Triton's interpreter and find what the interpreter hides."""
+
+import random
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mlsys.errors import InvalidValue, UnknownName
+from mlsys.grading.checks.tolerances import is_close
+from mlsys.grading.hazards.accesses import Accesses, TooManyAccesses
+from mlsys.grading.hazards.finding import Finding
+from mlsys.grading.hazards.memory import View, lay_out, place_of
+
+if TYPE_CHECKING:
+    import torch
+
+OPTIONS = frozenset("num_warps num_stages num_ctas maxnreg launch_cooperative_grid launch_pdl".split())
+"""Options that a launch gives to the compiler, beside the kernel's own arguments; they change no result."""
+
+MORE_ACCESSES = 10
+"""How many times the accesses of the first run another order may make before it is stopped."""
+
+Grid = Sequence[int] | Callable[[Mapping[str, Any]], Sequence[int]]
+
+
+def inspect(
+    kernel: Any = None, grid: Grid | None = None, *args: Any, unwritten: Collection[str] = (), **constants: Any
+) -> list[Finding]:
+    """Run a kernel in Triton's interpreter, and return what is wrong with its accesses.
+
+    The kernel runs on copies of its tensors: the caller's stay as they are. `mlsys.grading.hazards.finding.KINDS` lists
+    the kinds of findings. Each wrong line is reported once for each tensor and kind.
+
+    Args:
+        kernel: a `@triton.jit` function, made with or without TRITON_INTERPRET.
+        grid: count of programs in each dimension, or a function from the arguments to that, as in a launch.
+        args: the kernel's arguments in order: tensors on the CPU, and numbers.
+        unwritten: names of arguments that hold no values before the launch, such as outputs from `torch.empty`. A
+            tensor of floats in which every element is NaN is one too.
+        constants: further arguments by name, and options of the compiler, which change nothing here.
+
+    Returns:
+        The findings in the order in which they were seen; an empty list for a right kernel.
+
+    Raises:
+        InvalidValue: an argument that a launch could not use, with what to pass.
+        triton.runtime.errors.InterpreterError: the kernel itself raised an exception.
+    """
+    _check_kernel(kernel)
+    if grid is None:
+        raise InvalidValue("inspect needs the grid of the launch as its second argument, such as (4,) or (4, 2)")
+    arguments = _bound(kernel, args, constants)
+    tensors = _tensors(arguments)
+    shape = _checked_grid(grid, arguments)
+    unknown = sorted(set(unwritten) - set(tensors))
+    if unknown:
+        raise UnknownName.of("tensor in unwritten=", unknown[0], tensors)
+    empty = frozenset(unwritten) | {name for name, tensor in tensors.items() if _is_poison(tensor)}
+    total = 1
+    for size in shape:
+        total *= size
+    first = _Run(kernel, arguments, tensors, shape, empty)
+    first.run(list(range(total)))
+    first.accesses.finish()
+    findings = list(first.accesses.findings.values())
+    if total > 1 and (first.accesses.meets or first.accesses.uses_old_values or len(first.accesses.atomics) > 1):
+        findings += _order(first, total)
+    return findings
+
+
+class _Run:
+    """One launch on copies of the tensors."""
+
+    def __init__(
+        self,
+        kernel: Any,
+        arguments: Mapping[str, Any],
+        tensors: "Mapping[str, torch.Tensor]",
+        grid: tuple[int, ...],
+        unwritten: frozenset[str],
+        most: int | None = None,
+    ) -> None:
+        from mlsys.grading.hazards.interpret import current_line
+
+        self.kernel, self.arguments, self.tensors, self.grid = kernel, arguments, tensors, grid
+        self.views = lay_out(dict(tensors))
+        self.accesses = Accesses(self.views, grid, unwritten, current_line, most)
+
+    def run(self, order: list[int]) -> None:
+        """Run the programs."""
+        from mlsys.grading.hazards.builder import CheckingBuilder
+        from mlsys.grading.hazards.interpret import pointer_to, run_programs
+
+        given = {
+            name: pointer_to(self.views[name].tensor, self.views[name]) if name in self.views else value
+            for name, value in self.arguments.items()
+        }
+        run_programs(self.kernel, given, CheckingBuilder(self.accesses), self.grid, order)
+
+    def again(self) -> "_Run":
+        """Return a fresh launch of the same kernel, which is stopped if it makes many more accesses than this one."""
+        most = MORE_ACCESSES * len(self.accesses.events.programs) + 1_000
+        return _Run(self.kernel, self.arguments, self.tensors, self.grid, frozenset(), most)
+
+
+def _order(first: _Run, total: int) -> list[Finding]:
+    """Run the programs in other orders, and return where the result differs."""
+    orders = {"in the reverse order": list(range(total))[::-1], "in a shuffled order": list(range(total))}
+    random.Random(total).shuffle(orders["in a shuffled order"])
+    for said, order in orders.items():
+        other = first.again()
+        try:
+            other.run(order)
+        except TooManyAccesses:
+            return [_endless(first, said)]
+        for name, view in first.views.items():
+            where = _first_difference(view, other.views[name], exact=not first.accesses.atomics)
+            if where is not None:
+                return [_differs(first, view, other.views[name], where, said)]
+    return []
+
+
+def _first_difference(view: View, other: View, *, exact: bool) -> tuple[int, ...] | None:
+    """Return the first element that differs in two runs; sums of floats by atomics may differ by their rounding."""
+    import torch
+
+    one, two = view.tensor, other.tensor
+    differs = ~((one == two) | ((one != one) & (two != two)))
+    if not exact and one.is_floating_point() and differs.any():
+        kept = torch.where(one.isfinite() & two.isfinite(), one, 0)
+        if is_close(torch.where(one.isfinite() & two.isfinite(), two, 0), kept):
+            differs &= ~(one.isfinite() & two.isfinite())
+    if not differs.any():
+        return None
+    return tuple(int(index) for index in differs.nonzero()[0])
+
+
+def _differs(first: _Run, view: View, other: View, index: tuple[int, ...], said: str) -> Finding:
+    accesses = first.accesses
+    offset = sum(place * step for place, step in zip(index, view.tensor.stride(), strict=True))
+    place = place_of(accesses.events, accesses.last_writer(view, view.start + offset * view.itemsize), first.grid)
+    element = f"{view.name}[{', '.join(map(str, index))}]"
+    message = (
+        f"{place}: stores {view.tensor[index].item():.6g} at {element}, but {other.tensor[index].item():.6g} is there "
+        f"when the programs run {said}. A GPU runs programs in any order, many at a time: let no program depend on "
+        "what another one leaves."
+    )
+    return Finding("order dependent", place.line, place.program, message, None, view.name)
+
+
+def _endless(first: _Run, said: str) -> Finding:
+    events = first.accesses.events
+    place = place_of(events, len(events.programs) - 1, first.grid)
+    message = (
+        f"{place}: the launch does not end when its programs run {said}, because one waits for another that has not "
+        "begun. Let no program wait for one with a higher index, or draw the index from an atomic counter."
+    )
+    return Finding("order dependent", place.line, place.program, message)
+
+
+def _check_kernel(kernel: Any) -> None:
+    if kernel is None:
+        raise InvalidValue("inspect needs a kernel: inspect(kernel, grid, *args, **constants)")
+    from triton.runtime.interpreter import InterpretedFunction
+    from triton.runtime.jit import JITFunction
+
+    if isinstance(kernel, (InterpretedFunction, JITFunction)):
+        return
+    inner = getattr(kernel, "fn", None)
+    if isinstance(inner, (InterpretedFunction, JITFunction)) or hasattr(inner, "fn"):
+        raise InvalidValue(
+            f"the kernel is a {type(kernel).__name__}: pass the @triton.jit function inside it, `.fn`, and the "
+            "constants of one configuration"
+        )
+    name = getattr(kernel, "__name__", repr(kernel))
+    raise InvalidValue(
+        f"{name} is a {type(kernel).__name__}, not a kernel: write @triton.jit above its definition, and pass it "
+        "without a grid in brackets"
+    )
+
+
+def _bound(kernel: Any, args: tuple[Any, ...], constants: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the value of each parameter."""
+    from inspect import signature
+
+    parameters = signature(kernel.fn).parameters
+    name = kernel.fn.__name__
+    given = {key: value for key, value in constants.items() if key in parameters or key not in OPTIONS}
+    if len(args) > len(parameters):
+        raise InvalidValue(f"{name} has {len(parameters)} arguments, got {len(args)}: leave out the last ones")
+    for key in given:
+        if key not in parameters:
+            raise UnknownName.of(f"argument of {name}", key, parameters)
+    bound = dict(zip(parameters, args, strict=False))
+    for key, value in given.items():
+        if key in bound:
+            raise InvalidValue(f"{key} of {name} is given twice, in its place and by name: leave out one")
+        bound[key] = value
+    for key, parameter in parameters.items():
+        if key not in bound:
+            if parameter.default is parameter.empty:
+                raise InvalidValue(f"{name} needs a value for {key}: pass it as in a launch, such as {key}=...")
+            bound[key] = parameter.default
+    return {key: bound[key] for key in parameters}
+
+
+def _tensors(arguments: Mapping[str, Any]) -> "dict[str, torch.Tensor]":
+    """Return the arguments that are tensors.
+
+    Raises:
+        InvalidValue: an argument is neither a tensor on the CPU nor a number.
+    """
+    import torch
+    import triton.language as tl
+    from triton.runtime.interpreter import InterpretedFunction
+    from triton.runtime.jit import JITFunction
+
+    plain = (bool, int, float, str, type(None), tuple, tl.constexpr, tl.dtype, torch.dtype)
+    tensors = {}
+    for name, value in arguments.items():
+        if isinstance(value, torch.Tensor):
+            if value.device.type != "cpu":
+                raise InvalidValue(f"{name} is on {value.device}: the interpreter reads host memory; pass {name}.cpu()")
+            if value.layout != torch.strided or value.is_complex() or value.is_quantized:
+                kind = "complex" if value.is_complex() else str(value.layout).removeprefix("torch.")
+                raise InvalidValue(f"{name} is a {kind} tensor: pass a dense tensor of numbers")
+            tensors[name] = value.detach()
+        elif not isinstance(value, (*plain, InterpretedFunction, JITFunction)):
+            shown = repr(value)[:60]
+            raise InvalidValue(
+                f"{name} is {shown}, a {type(value).__name__}: pass a torch tensor or a number, such as "
+                "torch.as_tensor(...) of an array"
+            )
+    return tensors
+
+
+def _checked_grid(grid: Any, arguments: Mapping[str, Any]) -> tuple[int, ...]:
+    """Return the grid as a tuple of ints."""
+    sizes = grid(dict(arguments)) if callable(grid) else grid
+    if not isinstance(sizes, (tuple, list)) or not 1 <= len(sizes) <= 3:
+        raise InvalidValue(f"the grid is {sizes!r}: pass a tuple of one to three counts of programs, such as (4,)")
+    for size in sizes:
+        if isinstance(size, bool) or not isinstance(size, int) or size < 0:
+            raise InvalidValue(f"the grid {tuple(sizes)!r} has {size!r}: each part is a count of programs, such as 4")
+    return tuple(sizes)
+
+
+def _is_poison(tensor: "torch.Tensor") -> bool:
+    """Return whether every element is NaN, as in an output that is filled before a launch to show what is missing."""
+    return tensor.is_floating_point() and tensor.numel() > 0 and bool(tensor.isnan().all())

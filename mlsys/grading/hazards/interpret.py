@@ -1,0 +1,206 @@
+"""Triton's interpreter with a builder of our own, for kernels of processes that interpret and of those that compile."""
+
+import ast
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import triton
+import triton.language as tl
+from triton.language.core import is_builtin
+from triton.runtime import interpreter
+from triton.runtime.errors import InterpreterError
+from triton.runtime.interpreter import FunctionRewriter, InterpretedFunction, ReduceOps, ScanOps, TensorHandle
+from triton.runtime.jit import JITFunction
+
+from mlsys.grading.hazards.accesses import TooManyAccesses, kernel_line
+from mlsys.grading.hazards.builder import CheckingBuilder, CheckingSemantic
+
+TRITON_FOLDER = str(Path(triton.__file__).parent)
+_FOLDERS = (TRITON_FOLDER, str(Path(__file__).parent), str(Path(np.__file__).parent))
+
+_TO_TENSOR = interpreter.interpreter_semantic  # makes tensors of the numbers that a kernel assigns to its variables
+
+current_line = kernel_line(_FOLDERS)
+"""Return file and line of the kernel's statement that is being run."""
+
+
+def run_programs(
+    kernel: Any, arguments: Mapping[str, Any], builder: CheckingBuilder, grid: tuple[int, ...], order: "list[int]"
+) -> None:
+    """Run the programs of a kernel in a given order.
+
+    Args:
+        kernel: what `triton.jit` returned, with or without TRITON_INTERPRET.
+        arguments: the values of all its parameters; a tensor that is a view of the launch comes as its pointer.
+        builder: carries out the operations.
+        grid: count of programs in each dimension.
+        order: numbers of programs.
+
+    Raises:
+        InterpreterError: from an exception of the kernel's own, as in a normal launch.
+    """
+    wide = (*grid, 1, 1)[:3]
+    with _interpreting(builder), np.errstate(all="ignore"):
+        function = python_function(kernel)
+        constants = constants_of(kernel)
+        ready = {
+            name: value if name in constants else interpreter._implicit_cvt(value) for name, value in arguments.items()
+        }
+        builder.set_grid_dim(*wide)
+        try:
+            for number in order:
+                builder.accesses.events.start(number)
+                builder.set_grid_idx(*(int(index) for index in np.unravel_index(number, wide)))
+                function(**ready)
+        except TooManyAccesses:
+            raise
+        except Exception as error:
+            raise InterpreterError(repr(error)) from error
+
+
+def constants_of(kernel: Any) -> frozenset[str]:
+    """Return the names of a kernel's parameters that are constants."""
+    return frozenset(
+        name
+        for name, hint in kernel.fn.__annotations__.items()
+        if hint is tl.constexpr or (isinstance(hint, str) and hint.rpartition(".")[2] == "constexpr")
+    )
+
+
+def pointer_to(tensor: Any, view: Any) -> Any:
+    """Return the pointer to a tensor that a kernel gets, which knows its view."""
+    pointer = interpreter._implicit_cvt(tensor)
+    pointer.handle.attr["view"] = view
+    return pointer
+
+
+def python_function(kernel: Any) -> Callable[..., Any]:
+    """Return the Python function that interprets a kernel, or a function that a kernel calls.
+
+    Where Triton interprets, it is the function that a launch runs. Otherwise it is made here, in a copy of its module's
+    names, because Triton's own rewriter adds names to the module.
+    """
+    if isinstance(kernel, InterpretedFunction):
+        made: Callable[..., Any] = kernel.rewrite()
+        return made
+    return _of_triton(kernel.fn) if kernel.fn.__module__.startswith("triton.") else _rewritten(kernel.fn)
+
+
+def _rewritten(function: Callable[..., Any]) -> Callable[..., Any]:
+    made: Callable[..., Any] = _Rewriter(function).rewrite_ast()
+    return made
+
+
+_of_triton = cache(_rewritten)  # Triton's own functions do not change while a notebook runs
+
+
+class _Rewriter(FunctionRewriter):  # type: ignore[misc]
+    """The interpreter's rewriter, which leaves the function's module as it is."""
+
+    def _compile_and_exec(self, tree: ast.Module) -> Any:
+        code = compile(tree, filename=self.filename, mode="exec")
+        names = {**self.fn.__globals__, "interpreter_semantic": _TO_TENSOR}
+        names.update(inspect.getclosurevars(self.fn).nonlocals)
+        exec(code, names)
+        return names[self.fn.__name__]
+
+
+@contextmanager
+def _interpreting(builder: CheckingBuilder) -> Iterator[None]:
+    """Let `triton.language` carry out its operations with a builder."""
+    scope = interpreter._LangPatchScope()
+    functions: dict[int, Callable[..., Any]] = {}
+
+    def call(kernel: Any, *args: Any, **kwargs: Any) -> Any:
+        function = functions.get(id(kernel))
+        if function is None:
+            function = functions[id(kernel)] = python_function(kernel)
+        result = function(*args, **kwargs)
+        if kernel.fn is _FLIP:
+            _mark_flip(builder, result, *args, **kwargs)
+        return result
+
+    with triton.knobs.runtime.scope():
+        triton.knobs.runtime.interpret = True
+        try:
+            scope.set_attr(interpreter, "interpreter_builder", builder)
+            scope.set_attr(interpreter, "interpreter_semantic", CheckingSemantic(builder))
+            for package in (tl, tl.math, tl.core, tl.tensor, tl.core.tensor_descriptor_base):
+                for name in _names_of_builtins(package):
+                    member = getattr(package, name)
+                    if is_builtin(member):
+                        interpreter._patch_attr(package, name, member, builder, scope)
+            for language in (tl, tl.core):
+                interpreter._patch_lang_tensor(language.tensor, scope)
+                interpreter._patch_lang_core(language, scope)
+            _patch_marks(builder, scope)
+            for kind in (JITFunction, InterpretedFunction):
+                scope.set_attr(kind, "__call__", call)
+            yield
+        finally:
+            scope.restore()
+
+
+_FLIP = tl.flip.fn
+
+
+@cache
+def _names_of_builtins(package: Any) -> list[str]:
+    return [name for name, member in inspect.getmembers(package) if is_builtin(member)]
+
+
+def _patch_marks(builder: CheckingBuilder, scope: Any) -> None:
+    """Let what the interpreter does without its builder pass marks on too."""
+
+    def truth(tensor: Any) -> bool:
+        if tensor.handle.attr and not _called_by_triton():
+            builder.decides(tensor.handle)
+        data = tensor.handle.data
+        return bool(data) if data.size == 1 else True
+
+    def index(tensor: Any) -> int:
+        builder.decides(tensor.handle)
+        return int(tensor.handle.data.squeeze())
+
+    def transposed(tensor: Any) -> Any:
+        shape = list(tensor.type.shape)
+        shape[-1], shape[-2] = shape[-2], shape[-1]
+        axes = tuple(reversed(range(tensor.handle.data.ndim)))
+        return tl.tensor(builder.create_trans(tensor.handle, axes), tl.block_type(tensor.dtype, shape))
+
+    def reduce(input: Any, axis: Any, combine_fn: Any, keep_dims: Any = False, **_: Any) -> Any:  # noqa: A002
+        result = ReduceOps(axis, combine_fn, keep_dims).apply(input)
+        builder.reduced(_as_tuple(result), _as_tuple(input), axis, bool(keep_dims))
+        return result
+
+    def scan(input: Any, axis: Any, combine_fn: Any, reverse: Any = False, **_: Any) -> Any:  # noqa: A002
+        result = ScanOps(axis, combine_fn, reverse).apply(input)
+        builder.scanned(_as_tuple(result), _as_tuple(input), axis, bool(reverse))
+        return result
+
+    scope.set_attr(tl.tensor, "__bool__", truth)
+    scope.set_attr(tl.tensor, "__index__", index)
+    scope.set_attr(tl.tensor, "T", property(transposed))
+    for package in (tl, tl.core):
+        scope.set_attr(package, "reduce", reduce)
+        scope.set_attr(package, "associative_scan", scan)
+
+
+def _called_by_triton() -> bool:
+    return sys._getframe(2).f_code.co_filename.startswith(TRITON_FOLDER)
+
+
+def _as_tuple(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+def _mark_flip(builder: CheckingBuilder, result: Any, x: Any, dim: Any = None) -> None:
+    axis = getattr(dim, "value", dim)
+    if isinstance(x.handle, TensorHandle):
+        builder.flipped(result.handle, x.handle, -1 if axis is None else axis)
