@@ -216,6 +216,33 @@ def launch_histogram(kernel, constants, counts, x):
     kernel[(triton.cdiv(x.numel(), constants["BLOCK"]),)](x, counts, x.numel(), counts.numel(), **constants)
 
 
+class Inspected:
+    """A kernel that is inspected whenever it is launched: one that is right only by luck raises an error."""
+
+    def __init__(self, kernel):
+        self.kernel = kernel
+
+    def __getitem__(self, grid):
+        def launch(*arguments, **constants):
+            plain = getattr(self.kernel, "_kernel", self.kernel)  # the judge wraps a kernel
+            copies = [one.cpu() if torch.is_tensor(one) else one for one in arguments]
+            for finding in grading.inspect(plain, grid, *copies, **constants):
+                raise grading.WrongAnswer(str(finding))
+            self.kernel[grid](*arguments, **constants)
+
+        return launch
+
+
+def launch_total_inspected(kernel, constants, total, x):
+    """Launch as launch_total does, and look for races."""
+    launch_total(Inspected(kernel), constants, total, x)
+
+
+def launch_histogram_inspected(kernel, constants, counts, x):
+    """Launch as launch_histogram does, and look for races."""
+    launch_histogram(Inspected(kernel), constants, counts, x)
+
+
 def launch_private_histogram(kernel, constants, counts, x):
     """Launch PROGRAMS programs, each with a row of counts of its own, and add up the rows."""
     partial = torch.empty((constants["PROGRAMS"], counts.numel()), dtype=torch.int32, device=x.device)
@@ -665,9 +692,15 @@ print(f"64,000 ones add up to {total.item():,.0f}")
 # On a GPU you see a number that is far too small, and another one when you run the cell again. Two programs load the
 # same old total; both add their part; both store; and one of the two parts is lost. This is a **race**: the result
 # depends on which program comes first. Without a GPU you see the right number, because the interpreter runs the
-# programs one after the other. **A right result does not show that there is no race.**
-#
-# There are two ways to mend it:
+# programs one after the other. **A right result does not show that there is no race.** `grading.inspect` does: it runs a
+# kernel in the interpreter and follows every access of every program. The questions below use it too.
+
+# %%
+for finding in grading.inspect(lossy_total_kernel, (4,), torch.ones(256), torch.zeros(1), 256, BLOCK=64):
+    print(finding)
+
+# %% [markdown]
+# There are two ways to mend a race:
 #
 # 1. `tl.atomic_add(ptr, value, mask=...)` loads, adds and stores as one indivisible step. Nothing is lost, but programs
 #    that add to the same address wait for each other. And since the order of the programs is not fixed, float sums may
@@ -729,12 +762,12 @@ def histogram_kernel(x_ptr, counts_ptr, N, BINS, BLOCK: tl.constexpr):
 draw = grading.Draws("e", DEVICE)
 
 
-def check_total(n, block, what, dtype="float32"):
+def check_total(n, block, what, dtype="float32", launch=launch_total):
     """Compare total_kernel with the sum in float64."""
     x = draw.matrix(1, n, dtype=dtype, layout="offset", values="positive")[0]
     right = x.double().sum().float()[None]
     what = f"total_kernel, {what}: N = {n}, BLOCK = {block}"
-    grading.check_kernel(total_kernel, {"BLOCK": block}, [x], right, launch=launch_total, what=what)
+    grading.check_kernel(total_kernel, {"BLOCK": block}, [x], right, launch=launch, what=what)
 
 
 def values(n, low, high):
@@ -749,28 +782,33 @@ def right_counts(x, bins):
     return torch.bincount(kept, minlength=bins).int()
 
 
-def check_histogram(x, bins, block, what):
+def check_histogram(x, bins, block, what, launch=launch_histogram):
     """Compare histogram_kernel with PyTorch's counts."""
     what = f"histogram_kernel, {what}: N = {x.numel()}, BINS = {bins}, BLOCK = {block}"
     right, constants = right_counts(x, bins), {"BLOCK": block}
-    grading.check_kernel(histogram_kernel, constants, [x], right, launch=launch_histogram, what=what)
+    grading.check_kernel(histogram_kernel, constants, [x], right, launch=launch, what=what)
 
 
 check_total(64, 64, "one block")
 check_total(256, 64, "four blocks")
 check_total(200, 64, "a ragged end")
 check_total(1000, 128, "float16", "float16")
+check_total(200, 64, "inspected", launch=launch_total_inspected)
 check_histogram(values(64, 0, 10), 10, 16, "four blocks")
 check_histogram(values(50, 0, 10), 10, 16, "a ragged end")
 check_histogram(values(3, 0, 2), 2, 64, "three values")
 check_histogram(values(200, 0, 1) + 7, 10, 32, "all values the same")
 check_histogram(values(300, -5, 20), 10, 64, "values outside the bins")
+check_histogram(values(100, -5, 20), 10, 16, "inspected", launch_histogram_inspected)
 ### BEGIN HIDDEN TESTS
 for power in (4, 6, 8):
     check_total(draw.ragged(1, 1500), 2**power, "other sizes", ("float32", "float16")[draw.integer(0, 1)])
+    check_total(draw.ragged(300, 600), 2**power, "other sizes, inspected", launch=launch_total_inspected)
     wide = draw.integer(1, 60)
     check_histogram(values(draw.ragged(1, 1500), 0, wide), wide, 2**power, "other sizes")
     check_histogram(values(draw.ragged(1, 1500), -9, wide + 30), wide, 2**power, "other sizes, values outside")
+    few = values(draw.ragged(300, 600), -9, wide + 30)
+    check_histogram(few, wide, 2**power, "other sizes, inspected", launch_histogram_inspected)
 ### END HIDDEN TESTS
 scorecard.passed("e")
 
@@ -1198,6 +1236,11 @@ def launch_column_sums(kernel, constants, sums, x):
     kernel[grid](x, sums, *x.shape, *x.stride(), **constants)
 
 
+def launch_column_sums_inspected(kernel, constants, sums, x):
+    """Launch as launch_column_sums does, and look for races."""
+    launch_column_sums(Inspected(kernel), constants, sums, x)
+
+
 def launch_matrix_vector(kernel, constants, y, a, b):
     """Launch one program per row of a."""
     kernel[(a.shape[0],)](a, b, y, *a.shape, *a.stride(), **constants)
@@ -1297,6 +1340,24 @@ def product_kernel(a_ptr, b_ptr, c_ptr, M, N, K, BLOCK: tl.constexpr):
     ### END SOLUTION
 
 
+# %% [markdown]
+# The tools: run this cell before you repair, and again afterwards. (Lines are counted from the top of the cell above.)
+
+# %%
+x, y, b, three = torch.rand(3, 50), torch.empty(50), torch.rand(50), torch.empty(3)
+for number, kernel, grid, arguments, block in (
+    (1, relu_kernel, (4,), (x[0], y, 50), 16),
+    (2, row_lowest_kernel, (3,), (x, three, 3, 50, 50, 1), 64),
+    (3, column_sums_kernel, (3, 4), (x, torch.zeros(50), 3, 50, 50, 1), 16),
+    (5, matrix_vector_kernel, (3,), (x, b, three, 3, 50, 50, 1), 16),
+):
+    found = grading.inspect(kernel, grid, *arguments, BLOCK=block)
+    print(f"kernel {number}:", *(found or ["nothing found"]), sep="\n  ")
+
+half = (1 + torch.rand(3, 3000, device=DEVICE)).half()
+means, right = run(launch_rows, row_means_kernel, {"BLOCK": 16}, three.to(DEVICE), half), half.double().mean(1)
+print("kernel 4:", *(f"{mean:.6f}, should be {true:.6f}" for mean, true in zip(means, right, strict=True)), sep="\n  ")
+
 # %% nbgrader={"grade": false, "grade_id": "h-names", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "h", "role": "solution", "needs": ["setup"], "title": "Name the faults of six kernels"}
 ### BEGIN SOLUTION
 #: fault_1 = None
@@ -1345,7 +1406,7 @@ def check_repairs(rows, cols, block, layout):
     x = draw.matrix(rows, cols, layout=layout, values="positive")
     whole_row = {"BLOCK": max(block, triton.next_power_of_2(cols))}
     check(2, row_lowest_kernel, launch_rows, [x], x.min(1).values, whole_row)
-    check(3, column_sums_kernel, launch_column_sums, [x], x.double().sum(0), some)
+    check(3, column_sums_kernel, launch_column_sums_inspected, [x], x.double().sum(0), some)
     half = draw.matrix(rows, cols, layout=layout, values="positive", dtype="float16")
     check(4, row_means_kernel, launch_rows, [half], half.double().mean(1), some)
     check(4, row_means_kernel, launch_rows, [x], x.double().mean(1), some)
@@ -1360,10 +1421,6 @@ check_repairs(3, 50, 16, "row")
 check_repairs(4, 32, 16, "row")
 check_repairs(5, 3, 16, "column")
 check_repairs(2, 300, 64, "sliced")
-x = draw.matrix(200, 20, values="positive")  # many programs: on a GPU a race shows
-right = x.double().sum(0).float()
-what = "kernel 3, 200 programs for each column"
-grading.check_kernel(column_sums_kernel, {"BLOCK": 32}, [x], right, launch=launch_column_sums, what=what)
 ### BEGIN HIDDEN TESTS
 for arrangement in ("row", "column", "offset"):
     size = draw.integer(1, 9), draw.ragged(1, 400)
