@@ -33,7 +33,7 @@
 # | b | add two matrices in any layout | a kernel over rows and columns |
 # | c | add and multiply in one pass instead of two | two counts of bytes, and a fused kernel |
 # | d | add up a vector, in one step and in two | a reduction |
-# | e | meet a race and mend it; count values | a sum and a histogram with atomics |
+# | e | meet a race and fix it; count values | a sum and a histogram with atomics |
 # | f | read what the compiler made | six answers about PTX |
 # | g | find the size at which time stops falling | the third regime: overhead |
 # | h, i | find the faults of six kernels, and repair them | six names and six repairs |
@@ -346,7 +346,7 @@ scorecard.passed("a")
 # col = [0 1 2]                                           [50 51 52]]
 # ```
 #
-# Comparisons combine with `&`: `(row[:, None] < rows) & (col[None, :] < cols)`. Mind the brackets, for in Python `&`
+# Comparisons combine with `&`: `(row[:, None] < rows) & (col[None, :] < cols)`. Mind the brackets: in Python, `&`
 # binds more tightly than `<`.
 #
 # Write `add_matrices_kernel`: out[i, j] = x[i, j] + y[i, j].
@@ -576,18 +576,18 @@ scorecard.passed("c")
 # ## d. Add up a vector, in one step and in two
 #
 # In the kernels so far, no program needed to know what another one did. A sum is different: all N numbers end up in
-# one. Two ways are open to us:
+# one. There are two ways:
 #
 # - **In one step**: a single program goes along the vector, block by block, and adds up everything. It is simple, and
-#   it uses one of the 132 processors of an H200.
+#   it uses one of the 132 multiprocessors of an H200.
 # - **In two steps**: P programs each add up a share of the vector and write P *partial sums*. A second launch of a
 #   single program adds these up. The second launch starts when all programs of the first have finished, so its inputs
 #   are complete.
 #
 # One kernel can do both, and the second step too. Write `sum_kernel`. The **contract**:
 #
-# - Program p adds up the numbers p * share, p * share + 1, ... up to, and not including, (p + 1) * share; but none at N
-#   or beyond. It writes the sum to `sums[p]`, also if it has no numbers: then the sum is 0.
+# - Program p adds up the numbers from index p * share up to, but not including, index (p + 1) * share. Indices from N on
+#   do not exist. It writes the sum to `sums[p]`, even if it has no numbers: then the sum is 0.
 # - The kernel goes along its share in blocks of BLOCK numbers. BLOCK need not divide the share, and the share may be
 #   shorter than a block.
 # - x is contiguous, float32 or float16. Sums are float32, and the kernel adds in float32.
@@ -669,7 +669,7 @@ for kind in ("float32", "float16"):
 scorecard.passed("d")
 
 # %% [markdown]
-# ## e. A race, and two ways to mend it
+# ## e. A race, and two ways to fix it
 #
 # Why not let every program add its part to the total at once? Here is a kernel that does. Each program adds up a block,
 # loads the total, adds its own sum, and stores the total again.
@@ -700,14 +700,14 @@ for finding in grading.inspect(lossy_total_kernel, (4,), torch.ones(256), torch.
     print(finding)
 
 # %% [markdown]
-# There are two ways to mend a race:
+# There are two ways to fix a race:
 #
 # 1. `tl.atomic_add(ptr, value, mask=...)` loads, adds and stores as one indivisible step. Nothing is lost, but programs
 #    that add to the same address wait for each other. And since the order of the programs is not fixed, float sums may
 #    differ in the last digits from run to run; sums of ints do not.
 # 2. **Partial results**, as in question d: each program writes to a place of its own, and a second step combines them.
 #
-# Write two kernels with atomics. `total_kernel` mends the kernel above. `histogram_kernel` counts how often each value
+# Write two kernels with atomics. `total_kernel` fixes the kernel above. `histogram_kernel` counts how often each value
 # from 0 to BINS - 1 occurs among N ints. Both follow this **contract**:
 #
 # - Program p handles BLOCK neighboring numbers, from number p * BLOCK on.
@@ -730,7 +730,7 @@ for finding in grading.inspect(lossy_total_kernel, (4,), torch.ones(256), torch.
 # </details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "e-kernels", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "e", "role": "solution", "needs": ["setup"], "title": "A race mended, and a histogram"}
+# %% nbgrader={"grade": false, "grade_id": "e-kernels", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "e", "role": "solution", "needs": ["setup"], "title": "A race fixed, and a histogram"}
 @triton.jit
 def total_kernel(x_ptr, total_ptr, N, BLOCK: tl.constexpr):
     """Add the sum of BLOCK numbers per program to the total."""
@@ -1137,7 +1137,7 @@ for way, times in TIMES_US.items():
 # Both are about twice as fast. For 64 x 64 (4096 numbers) the time is overhead: each queued launch costs about 6.3 us,
 # and moving the bytes would take a hundredth of a microsecond, so one launch instead of two takes half the time. For
 # 16,384 x 16,384 the time is bytes: 1 GiB per pass, so two passes over memory instead of four, about 0.5 ms instead of
-# 1 ms, beside which 6 us do not count. In a graph the small matrix still gains about a factor of two, from 2 times 1.1
+# 1 ms, and 6 us hardly matter beside that. In a graph the small matrix still gains about a factor of two, from 2 times 1.1
 # us to 1.1 us, because each kernel must still start and end, but there is six times less to gain. A thousand small
 # kernels should be fused, or work on many matrices in one launch, or be replayed as a graph. Faster arithmetic or
 # memory would not help.
@@ -1193,7 +1193,7 @@ for way, times in TIMES_US.items():
 # error.
 # </details>
 # <details><summary>Hint 2</summary>
-# The profile: 32 lanes load 2 bytes each. How many sectors do they touch if they lie side by side, and how many if they
+# The profile: 32 lanes load 2 bytes each. How many sectors do they touch if they are side by side, and how many if they
 # are a row apart?
 # </details>
 # <details><summary>Hint 3</summary>
@@ -1444,7 +1444,7 @@ scorecard.passed("i")
 # (question f); and a program should have enough work to be worth starting.
 #
 # <details><summary>Hint 1</summary>
-# Which of the two strides of a contiguous matrix is 1? A warp reads best when its 32 lanes lie along that direction.
+# Which of the two strides of a contiguous matrix is 1? A warp reads best when its 32 lanes go along that direction.
 # </details>
 # <details><summary>Hint 2</summary>
 # With 4 warps, 128 threads share ROWS * COLS numbers. What is the share of one thread with ROWS = 1 and COLS = 1024?
@@ -1521,7 +1521,7 @@ race
 # ## Challenge: a histogram without atomics in memory
 #
 # If most values are the same, nearly all lanes of `histogram_kernel` add to one address, and they wait for each other.
-# The second way to mend a race avoids that: every program keeps its own counts in registers, goes through its share of
+# The second way to fix a race avoids that: every program keeps its own counts in registers, goes through its share of
 # the data, and writes its counts once, to a row of its own. The lab's function adds up the rows.
 #
 # `tl.histogram(value, BINS, mask=...)` counts a block of ints from 0 to BINS - 1, and returns a block of BINS counts.
@@ -1532,7 +1532,7 @@ race
 # - The grid has P programs. Program p counts blocks p, p + P, p + 2 P, ... of BLOCK numbers: `for start in
 #   range(tl.program_id(0) * BLOCK, N, tl.num_programs(0) * BLOCK)`.
 # - BINS is a power of two, and a constant of the kernel. Program p writes its BINS counts to `partial[p]`, that is from
-#   `partial_ptr + p * BINS` on, also if it had no block. All is int32 and contiguous.
+#   `partial_ptr + p * BINS` on, also if it had no block. Everything is int32 and contiguous.
 # - Values below 0 or from BINS on are not counted.
 #
 # <details><summary>Hint 1</summary>
@@ -1700,7 +1700,7 @@ grading.compare(
 # %% [markdown]
 # These are the three regimes of every kernel in this course. If its time does not grow with the work, it pays for
 # **overhead**: launch less often. If it grows with the bytes, it pays for **memory**: move fewer bytes. If it grows with
-# the arithmetic, it pays for **compute**. The next labs treat the second and the third.
+# the arithmetic, it pays for **compute**. The next labs are about the second and the third.
 #
 # Last, see your points.
 
