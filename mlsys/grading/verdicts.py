@@ -10,10 +10,10 @@ if TYPE_CHECKING:
 
 VERDICTS = {
     "passed": "All tests pass, including the hidden ones. There is nothing left to do here.",
-    "wrong answer": "The code runs, but its result is wrong: find the first wrong element in the message, work out by "
-    "hand which program should have written it, and compare its indices and masks.",
-    "out of bounds": "The kernel wrote outside its result or changed an input: mask every store in every dimension, "
-    "and check the strides in the address.",
+    "wrong answer": "The code runs, but its result is wrong, or right by chance only: find the first wrong element in "
+    "the message, work out by hand which program should have written it, and compare its indices and masks.",
+    "out of bounds": "The kernel reached outside a tensor or changed an input: mask every load and store in every "
+    "dimension, and check the strides in the address.",
     "not implemented": "There is no answer yet, or it still raises NotImplementedError: write it, or skip it and go on "
     "with the other questions.",
     "error": "Python or Triton stopped with an exception: the last line says what happened, and the first line of "
@@ -88,7 +88,7 @@ class GradingError(Exception):
 
 
 class WrongAnswer(GradingError, AssertionError):
-    """A result that is not what was asked for; `picture` shows where."""
+    """A result that is not what was asked for, or is so by chance only; `picture` shows where."""
 
     verdict = "wrong answer"
 
@@ -98,7 +98,7 @@ class WrongAnswer(GradingError, AssertionError):
 
 
 class OutOfBounds(GradingError, AssertionError):
-    """A write outside the result, or into an input."""
+    """An access outside a tensor, or a write into an input."""
 
     verdict = "out of bounds"
 

@@ -262,9 +262,12 @@ class Accesses:
             what = f"{how} outside all tensors in {lanes}. Mask the access in every dimension"
         else:
             shape = tuple(view.tensor.shape)
+            held = np.array([address], np.uint64)
+            others = [other.name for other in self.views.values() if other.holds(held, view.itemsize)[0]]
+            where = f"in {others[0]}" if others else "outside all tensors"
             what = (
                 f"{how} outside {view.name}, whose shape is {shape}, in {lanes}; the first is "
-                f"{_distance(view, address)}. Mask the access in every dimension"
+                f"{_distance(view, address)}, {where}. Mask the access in every dimension"
             )
         sentence = f"{what}, and check the strides in its address."
         self._report(key, place_of(self.events, event, self.grid), sentence, lane, view)

@@ -1,6 +1,8 @@
 """Inspect a kernel: run it in Triton's interpreter and find what the interpreter hides."""
 
+import math
 import random
+import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -8,7 +10,8 @@ from mlsys.errors import InvalidValue, UnknownName
 from mlsys.grading.checks.tolerances import is_close
 from mlsys.grading.hazards.accesses import Accesses, TooManyAccesses
 from mlsys.grading.hazards.finding import Finding
-from mlsys.grading.hazards.memory import View, lay_out, place_of
+from mlsys.grading.hazards.memory import ATOMIC, WRITE, View, lay_out, place_of
+from mlsys.grading.verdicts import OutOfBounds, WrongAnswer
 
 if TYPE_CHECKING:
     import torch
@@ -18,6 +21,9 @@ OPTIONS = frozenset("num_warps num_stages num_ctas maxnreg launch_cooperative_gr
 
 MORE_ACCESSES = 10
 """How many times the accesses of the first run another order may make before it is stopped."""
+
+MOST_TOLD = 3
+"""Most findings in the message of one verdict."""
 
 Grid = Sequence[int] | Callable[[Mapping[str, Any]], Sequence[int]]
 
@@ -46,25 +52,84 @@ def inspect(
         triton.runtime.errors.InterpreterError: the kernel itself raised an exception.
     """
     _check_kernel(kernel)
+    return _inspect(kernel, grid, args, constants, frozenset(unwritten))[0]
+
+
+class Inspected:
+    """A kernel whose launches are inspected: they change its tensors as usual, and raise what is wrong.
+
+    Args:
+        kernel: a `@triton.jit` function that Triton interprets.
+    """
+
+    def __init__(self, kernel: Any) -> None:
+        self._kernel = kernel
+
+    def __getitem__(self, grid: Any) -> Callable[..., None]:
+        """Launch on a grid, as a kernel does.
+
+        Raises (from the launch):
+            OutOfBounds: an access is outside its tensor.
+            WrongAnswer: the result is right by chance at best: any other kind of finding.
+        """
+
+        def launch(*args: Any, **kwargs: Any) -> None:
+            findings, run = _inspect(self._kernel, grid, args, kwargs, frozenset())
+            for name, view in run.views.items():
+                if WRITE in view.region.last or ATOMIC in view.region.last:
+                    run.tensors[name].untyped_storage().copy_(view.tensor.untyped_storage())
+            raise_findings(findings)
+
+        return launch
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._kernel, name)
+
+
+def inspected(kernel: Any) -> Any:
+    """Return a kernel whose launches are inspected where Triton interprets it; any other kernel as it is."""
+    if "triton.runtime.interpreter" not in sys.modules:
+        return kernel
+    from triton.runtime.interpreter import InterpretedFunction
+
+    return Inspected(kernel) if isinstance(kernel, InterpretedFunction) else kernel
+
+
+def raise_findings(findings: Sequence[Finding]) -> None:
+    """Raise the verdict of a kernel with these findings, if there are any.
+
+    Raises:
+        OutOfBounds: one is an access outside its tensor.
+        WrongAnswer: there are others.
+    """
+    if not findings:
+        return
+    outside = [one for one in findings if one.kind == "out of bounds"]
+    first = [*outside, *(one for one in findings if one not in outside)][:MOST_TOLD]
+    told = "\n  ".join(one.message if one in outside else f"{one.kind}: {one.message}" for one in first)
+    raise OutOfBounds(told) if outside else WrongAnswer(told)
+
+
+def _inspect(
+    kernel: Any, grid: Grid | None, args: tuple[Any, ...], constants: Mapping[str, Any], unwritten: frozenset[str]
+) -> "tuple[list[Finding], _Run]":
     if grid is None:
         raise InvalidValue("inspect needs the grid of the launch as its second argument, such as (4,) or (4, 2)")
     arguments = _bound(kernel, args, constants)
     tensors = _tensors(arguments)
     shape = _checked_grid(grid, arguments)
-    unknown = sorted(set(unwritten) - set(tensors))
+    unknown = sorted(unwritten - set(tensors))
     if unknown:
         raise UnknownName.of("tensor in unwritten=", unknown[0], tensors)
-    empty = frozenset(unwritten) | {name for name, tensor in tensors.items() if _is_poison(tensor)}
-    total = 1
-    for size in shape:
-        total *= size
+    empty = unwritten | {name for name, tensor in tensors.items() if _is_poison(tensor)}
     first = _Run(kernel, arguments, tensors, shape, empty)
-    first.run(list(range(total)))
-    first.accesses.finish()
-    findings = list(first.accesses.findings.values())
-    if total > 1 and (first.accesses.meets or first.accesses.uses_old_values or len(first.accesses.atomics) > 1):
-        findings += _order(first, total)
-    return findings
+    first.run(list(range(math.prod(shape))))
+    accesses = first.accesses
+    accesses.finish()
+    findings = list(accesses.findings.values())
+    if accesses.meets or accesses.uses_old_values or len(accesses.atomics) > 1:
+        findings += _order(first)
+    return findings, first
 
 
 class _Run:
@@ -102,11 +167,11 @@ class _Run:
         return _Run(self.kernel, self.arguments, self.tensors, self.grid, frozenset(), most)
 
 
-def _order(first: _Run, total: int) -> list[Finding]:
+def _order(first: _Run) -> list[Finding]:
     """Run the programs in other orders, and return where the result differs."""
-    orders = {"in the reverse order": list(range(total))[::-1], "in a shuffled order": list(range(total))}
-    random.Random(total).shuffle(orders["in a shuffled order"])
-    for said, order in orders.items():
+    total = math.prod(first.grid)
+    shuffled = random.Random(total).sample(range(total), total)
+    for said, order in (("in the reverse order", list(range(total))[::-1]), ("in a shuffled order", shuffled)):
         other = first.again()
         try:
             other.run(order)

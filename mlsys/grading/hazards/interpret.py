@@ -5,7 +5,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -142,9 +142,14 @@ def _interpreting(builder: CheckingBuilder) -> Iterator[None]:
             _patch_marks(builder, scope)
             for kind in (JITFunction, InterpretedFunction):
                 scope.set_attr(kind, "__call__", call)
+            scope.set_attr(JITFunction, "__get__", _method)  # for `x.sum()`, where Triton compiles
             yield
         finally:
             scope.restore()
+
+
+def _method(function: Any, owner: Any, _: Any = None) -> Any:
+    return function if owner is None else partial(function, owner)
 
 
 _FLIP = tl.flip.fn

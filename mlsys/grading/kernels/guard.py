@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mlsys.grading.checks.tolerances import dtype_name
+from mlsys.grading.hazards.inspection import inspected
 from mlsys.grading.verdicts import OutOfBounds
 
 if TYPE_CHECKING:
@@ -70,12 +71,12 @@ def launch_guarded(
     dtype: "torch.dtype",
     launch: Callable[..., object],
 ) -> "torch.Tensor":
-    """Launch once into a fresh, poisoned output, with guard bands around all tensors."""
+    """Launch once into a fresh, poisoned output, with guard bands around all tensors; inspect it in the interpreter."""
     import torch
 
     def once(*tensors: torch.Tensor) -> torch.Tensor:
         out = torch.empty(shape, dtype=dtype, device=tensors[0].device)
-        launch(kernel, constants, out, *tensors)
+        launch(inspected(kernel), constants, out, *tensors)
         return out
 
     out: torch.Tensor = call_guarded(once, tuple(inputs), {})

@@ -14,7 +14,6 @@ from mlsys.core.cells import run_cell
 from mlsys.grading.kernels.guard import launch_guarded
 from mlsys.grading.kernels.race import check_gpu, check_unused
 from mlsys.grading.kernels.track import Reference, Track, launching
-from mlsys.judge.inside.addresses import confined
 from mlsys.judge.inside.checked_kernel import define
 from mlsys.judge.sandbox.protocol.channel import Channel
 from mlsys.judge.sandbox.protocol.shared_buffer import Tensor
@@ -163,7 +162,7 @@ def launch(setup: dict[str, Any], request: LaunchKernel, arrays: list[Tensor]) -
     """Launch the kernel once on guarded buffers, and return the output."""
     import torch
 
-    kernel = confined(define(request.kernel, KERNEL))
+    kernel = define(request.kernel, KERNEL)
     inputs = decode(request.inputs, arrays, request.device)
     dtype = getattr(torch, request.dtype)
     return launch_guarded(kernel, request.constants, inputs, tuple(request.shape), dtype, setup[request.launch])

@@ -27,7 +27,7 @@ _KNOWN = {name for name, value in vars(builtins).items() if isinstance(value, ty
 _KNOWN |= {"CompilationError", "InterpreterError", "OutOfResources", "SystemExit", "KeyboardInterrupt"}
 _KNOWN |= {"InvalidValue", "UnknownName"}
 _BY_VERDICT = {
-    "out of bounds": "A write outside the result, or into an input",
+    "out of bounds": "An access outside a tensor, or a write into an input",
     "needs gpu": "No suitable GPU was free to time this question",
 }
 _BLANKS = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"

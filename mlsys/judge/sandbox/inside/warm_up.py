@@ -11,6 +11,7 @@ import torch
 import triton
 import triton.language as tl
 
+from mlsys.grading import inspect
 from mlsys.hardware import Hardware
 from mlsys.judge.sandbox.inside.quick_interpreter import skip_unread_work
 
@@ -43,5 +44,6 @@ Hardware.all()  # labs ask for chips, and to read the file of three takes 16 ms
 if os.environ.get("TRITON_INTERPRET") == "1":
     skip_unread_work()
     warm_kernel[(2,)](torch.ones(300), torch.empty(300), 300, BLOCK=256)
+    inspect(warm_kernel, (2,), torch.ones(300), torch.empty(300), 300, BLOCK=256)
 else:
     load_gpu_driver()
