@@ -217,7 +217,7 @@ def launch_histogram(kernel, constants, counts, x):
 
 
 class Inspected:
-    """A kernel that is inspected whenever it is launched: one that is right only by luck raises an error."""
+    """A kernel that is inspected on every device: one that is right only by luck raises an error when launched."""
 
     def __init__(self, kernel):
         self.kernel = kernel
