@@ -29,9 +29,9 @@ PUBLIC = {
     "mlsys.measure.records": "load",
     "mlsys.measure.clock": "clock_of",
     "mlsys.grading": (
-        "Draws GradingError NeedsGpu NeedsReview NotAKernel NotImplementedYet OutOfBounds Scorecard Speed "
+        "Draws Finding GradingError NeedsGpu NeedsReview NotAKernel NotImplementedYet OutOfBounds Scorecard Speed "
         "Suspicious Verdict WrongAnswer assert_close assert_equal assert_schedule check_kernel compare "
-        "guarded seal speed use_device"
+        "guarded inspect seal speed use_device"
     ),
     "mlsys.grading.compiler_report": "compiler_report CompilerReport",
     "mlsys.viz": "setup_plot COLORS",

@@ -6,7 +6,9 @@ the judge. Torch and Triton are loaded when a function that needs them is first 
 `seal` and `compare` return a `mlsys.grading.predictions.Sealed` and a `mlsys.grading.predictions.Comparison`. The
 tolerances of `assert_close` come from `mlsys.grading.checks.tolerances.relative_tolerance` and the table
 `mlsys.grading.checks.tolerances.RELATIVE`. The registers and spills of a kernel are in the
-`mlsys.grading.compiler_report.CompilerReport` that `mlsys.grading.compiler_report.compiler_report` returns.
+`mlsys.grading.compiler_report.CompilerReport` that `mlsys.grading.compiler_report.compiler_report` returns. The kinds
+of findings that `inspect` returns are in the table `mlsys.grading.hazards.finding.KINDS`. Kernels with one mistake
+each, to test tests with, come from `mlsys.grading.mutants.mutants`.
 """
 
 from mlsys.grading.checks.assertions import assert_close, assert_equal

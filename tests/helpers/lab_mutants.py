@@ -35,7 +35,9 @@ from mlsys.grading.checks.tolerances import is_close
 from mlsys.grading.hazards import inspection
 from mlsys.grading.hazards.inspection import inspect
 from mlsys.grading.hazards.memory import WRITE
+from mlsys.grading.kernels import guard
 from mlsys.grading.mutants import mutants
+from mlsys.grading.verdicts import NeedsGpu
 from mlsys.judge.sandbox.inside.quick_interpreter import skip_unread_work
 
 ROOT = Path(__file__).parents[2]
@@ -114,7 +116,7 @@ def _run_lab(lab, launches):
         return run(kernel, *args, grid=grid, warmup=warmup, **kwargs)
 
     module = ModuleType("__main__")
-    InterpretedFunction.run = keep
+    InterpretedFunction.run, guard.inspected = keep, lambda kernel: kernel
     try:
         with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -122,10 +124,10 @@ def _run_lab(lab, launches):
                 label = f"{lab.name}-{cell.id}.py"
                 linecache.cache[label] = (len(cell.source), None, cell.source.splitlines(True), label)
                 if cell.kind == "code":
-                    with contextlib.suppress(Exception):  # what waits for a GPU
+                    with contextlib.suppress(NeedsGpu):
                         exec(compile(cell.source, label, "exec"), module.__dict__)
     finally:
-        InterpretedFunction.run = run
+        InterpretedFunction.run, guard.inspected = run, inspection.inspected
 
 
 def _copies(args, kwargs):

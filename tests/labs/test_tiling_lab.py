@@ -141,8 +141,10 @@ KERNEL_FAULTS = {
     "too few programs": ("triton.cdiv(M, tile_m) * triton.cdiv(N, tile_n)", "M * N // (tile_m * tile_n)"),
     "only one step along k": ("range(0, K, TILE_K)", "range(0, TILE_K, TILE_K)"),
 }
-HARMLESS = {"a stride of C", "no mask along M", "no mask along N"}
-"""C is always contiguous here; what is loaded past M or N only feeds elements that the store masks."""
+HARMLESS = {"a stride of C"}
+"""C is always contiguous here."""
+HIDDEN = {"no mask along M", "no mask along N"}
+"""What is loaded past M or N only feeds elements that the store masks: the result is right."""
 
 
 @pytest.mark.parametrize("fault", KERNEL_FAULTS)
@@ -152,6 +154,8 @@ def test_a_faulty_matmul_is_found_by_a_visible_test(fault):
     found = verdict("c", with_fault("c-kernel", right, wrong))
     if fault in HARMLESS:
         assert found.name == "passed"
+    elif fault in HIDDEN:
+        assert found.name == "out of bounds"
     else:
         assert found.name in ("wrong answer", "out of bounds")
         assert "hidden" not in found.message

@@ -1,8 +1,6 @@
 """Accesses of an inspected launch: each load, store and atomic is checked before it is carried out."""
 
-import sys
 from collections.abc import Callable
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -392,22 +390,3 @@ def _number(value: Any, view: View) -> str:
     if str(view.tensor.dtype) == "torch.bfloat16":
         value = np.array([int(value) << 16], np.uint32).view(np.float32)[0]
     return f"{float(value):.6g}"
-
-
-def kernel_line(ours: tuple[str, ...]) -> LineOf:
-    """Return a function that finds the kernel's statement that is being run: the innermost outside some folders."""
-    known: dict[str, bool] = {}
-
-    def line_of() -> tuple[str, int]:
-        frame: FrameType | None = sys._getframe(1)
-        while frame is not None:
-            file = frame.f_code.co_filename
-            inside = known.get(file)
-            if inside is None:
-                inside = known[file] = file.startswith(ours)
-            if not inside:
-                return file, frame.f_lineno
-            frame = frame.f_back
-        return "", 0
-
-    return line_of

@@ -59,7 +59,9 @@ class CheckingBuilder(InterpreterBuilder):  # type: ignore[misc]
         """Load all lanes."""
         return self._load(ptr, None, None)
 
-    def create_masked_load(self, ptrs: Any, mask: Any, other: Any, _0: Any, _1: Any, is_volatile: Any) -> Any:
+    def create_masked_load(
+        self, ptrs: Any, mask: Any, other: Any, cache_modifier: Any, eviction_policy: Any, is_volatile: Any
+    ) -> Any:
         """Load the lanes of a mask."""
         return self._load(ptrs, mask if isinstance(mask, TensorHandle) else TensorHandle(mask, tl.int1), other)
 

@@ -4,6 +4,8 @@ import math
 import random
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from numbers import Number
 from typing import TYPE_CHECKING, Any
 
 from mlsys.errors import InvalidValue, UnknownName
@@ -155,10 +157,10 @@ class _Run:
         from mlsys.grading.hazards.builder import CheckingBuilder
         from mlsys.grading.hazards.interpret import pointer_to, run_programs
 
-        given = {
-            name: pointer_to(self.views[name].tensor, self.views[name]) if name in self.views else value
-            for name, value in self.arguments.items()
-        }
+        given = dict(self.arguments)
+        for name, view in self.views.items():
+            described = hasattr(given[name], "base") and not hasattr(given[name], "data_ptr")  # by a tensor descriptor
+            given[name] = replace(given[name], base=view.tensor) if described else pointer_to(view.tensor, view)
         run_programs(self.kernel, given, CheckingBuilder(self.accesses), self.grid, order)
 
     def again(self) -> "_Run":
@@ -278,10 +280,12 @@ def _tensors(arguments: Mapping[str, Any]) -> "dict[str, torch.Tensor]":
     import triton.language as tl
     from triton.runtime.interpreter import InterpretedFunction
     from triton.runtime.jit import JITFunction
+    from triton.tools.tensor_descriptor import TensorDescriptor
 
-    plain = (bool, int, float, str, type(None), tuple, tl.constexpr, tl.dtype, torch.dtype)
+    plain = (Number, str, type(None), tuple, tl.constexpr, tl.dtype, torch.dtype)
     tensors = {}
-    for name, value in arguments.items():
+    for name, argument in arguments.items():
+        value = argument.base if isinstance(argument, TensorDescriptor) else argument
         if isinstance(value, torch.Tensor):
             if value.device.type != "cpu":
                 raise InvalidValue(f"{name} is on {value.device}: the interpreter reads host memory; pass {name}.cpu()")
@@ -289,6 +293,8 @@ def _tensors(arguments: Mapping[str, Any]) -> "dict[str, torch.Tensor]":
                 kind = "complex" if value.is_complex() else str(value.layout).removeprefix("torch.")
                 raise InvalidValue(f"{name} is a {kind} tensor: pass a dense tensor of numbers")
             tensors[name] = value.detach()
+        elif isinstance(value, tuple) and any(isinstance(part, torch.Tensor) for part in value):
+            raise InvalidValue(f"{name} is a tuple with tensors: give each tensor an argument of its own")
         elif not isinstance(value, (*plain, InterpretedFunction, JITFunction)):
             shown = repr(value)[:60]
             raise InvalidValue(

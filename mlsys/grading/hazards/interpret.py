@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from triton.runtime.errors import InterpreterError
 from triton.runtime.interpreter import FunctionRewriter, InterpretedFunction, ReduceOps, ScanOps, TensorHandle
 from triton.runtime.jit import JITFunction
 
-from mlsys.grading.hazards.accesses import TooManyAccesses, kernel_line
+from mlsys.grading.hazards.accesses import TooManyAccesses
 from mlsys.grading.hazards.builder import CheckingBuilder, CheckingSemantic
 
 TRITON_FOLDER = str(Path(triton.__file__).parent)
@@ -26,8 +27,18 @@ _FOLDERS = (TRITON_FOLDER, str(Path(__file__).parent), str(Path(np.__file__).par
 
 _TO_TENSOR = interpreter.interpreter_semantic  # makes tensors of the numbers that a kernel assigns to its variables
 
-current_line = kernel_line(_FOLDERS)
-"""Return file and line of the kernel's statement that is being run."""
+
+@cache
+def _is_kernel(file: str) -> bool:
+    return not file.startswith(_FOLDERS)
+
+
+def current_line() -> tuple[str, int]:
+    """Return file and line of the kernel's statement that is being run: the innermost that is not the interpreter's."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not _is_kernel(frame.f_code.co_filename):
+        frame = frame.f_back
+    return (frame.f_code.co_filename, frame.f_lineno) if frame is not None else ("", 0)
 
 
 def run_programs(

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from helpers import hazard_kernels as kernels
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 from mlsys.errors import InvalidValue, UserError
 from mlsys.grading import inspect
 from mlsys.grading.hazards.finding import KINDS
 
-from . import kernels
-
-HERE = Path(__file__).parent
+TESTS = Path(__file__).parents[2]
 
 
 def x(count=10):
@@ -30,14 +30,15 @@ def counter():
     return torch.zeros(1, dtype=torch.int32)
 
 
-def gap(count=10):
-    return torch.linspace(-1, 2, 2 * count)[::2]
+def described(tensor):
+    return TensorDescriptor(tensor, list(tensor.shape), list(tensor.stride()), [8, 8])
 
 
 RIGHT = {
     "add": ((3,), x(), x(), zeros(10), 10, 4),
     "copy": ((3,), torch.ones(3, 20)[:, ::2], zeros(3, 10), 3, 10, 20, 2, 16),
     "copy_by_block_pointers": ((3,), x(), zeros(10), 10, 4),
+    "copy_by_descriptor": ((2, 2), described(torch.ones(12, 12)), zeros(12, 12), 12, 12, 8),
     "programs_store_the_same": ((3,), zeros(8), 8),
     "lanes_meet_with_one_value": ((1,), zeros(8), 16),
     "total": ((3,), x(), zeros(1), 10, 4),
@@ -64,6 +65,9 @@ WRONG = {
     "total_without_atomics": (((3,), x(), zeros(1), 10, 4), "race", None, None, "out"),
     "clears_then_adds": (((3,), x(12), zeros(1), 4), "race", None, None, "out"),
     "neighbours": (((5,), x(5), zeros(5), 5), "race", None, None, "out"),
+    "copy_by_descriptor": (
+        ((2, 2), described(torch.ones(12, 12)), zeros(8, 12), 12, 12, 8), "out of bounds", (1, 0), (0, 0), "out",
+    ),
     "sums_undefined_lanes": (((1,), x(), zeros(1), 10, 16), "masked lane used", (0,), (10,), "x"),
     "sum_by_block_pointer": (((1,), x(), zeros(1), 10, 16), "masked lane used", (0,), (10,), "x"),
     "stores_undefined_lanes": (((1,), x(), zeros(16), 10, 16), "masked lane used", (0,), (10,), "x"),
@@ -79,8 +83,11 @@ WRONG = {
 }  # fmt: skip
 
 
+WRONG_AND_RIGHT = RIGHT | {f"{name} ": launch for name, (launch, *_) in WRONG.items()}
+
+
 def found(name, grid, *args, **more):
-    return inspect(getattr(kernels, name), grid, *args, **more)
+    return inspect(getattr(kernels, name.strip()), grid, *args, **more)
 
 
 @pytest.mark.parametrize("name", RIGHT)
@@ -179,6 +186,7 @@ def test_a_grid_may_be_a_function_and_constants_may_be_named():
         ((kernels.add, (3,), x(), x(), zeros(10), 10), "needs a value for B"),
         ((kernels.add, (3,), x(), x(), zeros(10), 10, 4, 5), "has 5 arguments, got 6"),
         ((kernels.add, (3,), x().numpy(), x(), zeros(10), 10, 4), "a ndarray: pass a torch tensor"),
+        ((kernels.add, (3,), (x(), x()), x(), zeros(10), 10, 4), "a tuple with tensors: give each"),
         ((kernels.add, (3,), x().to("meta"), x(), zeros(10), 10, 4), "x is on meta: .*pass x.cpu"),
         ((kernels.add, (3,), x().to(torch.complex64), x(), zeros(10), 10, 4), "x is a complex tensor"),
     ],
@@ -198,12 +206,11 @@ def test_unknown_names_are_named():
 WITHOUT = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
-from hazards.test_inspection import RIGHT, WRONG, found
+from grading.hazards.test_inspection import WRONG_AND_RIGHT, found, kernels
 from triton.runtime.jit import JITFunction
-from hazards import kernels
 assert isinstance(kernels.add, JITFunction)
 names = set(vars(kernels))
-launches = RIGHT | {name: launch for name, (launch, *_) in WRONG.items()}
+launches = WRONG_AND_RIGHT
 print(json.dumps({name: [str(one) for one in found(name, *launch)] for name, launch in launches.items()}))
 assert set(vars(kernels)) == names
 """
@@ -211,9 +218,9 @@ assert set(vars(kernels)) == names
 
 def test_a_kernel_made_for_the_compiler_is_inspected_likewise():
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
-    command = [sys.executable, "-c", WITHOUT, str(HERE.parent)]
+    command = [sys.executable, "-c", WITHOUT, str(TESTS)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
-    launches = RIGHT | {name: launch for name, (launch, *_) in WRONG.items()}
+    launches = WRONG_AND_RIGHT
     here = {name: [str(one) for one in found(name, *launch)] for name, launch in launches.items()}
     assert json.loads(done.stdout) == here
