@@ -36,6 +36,8 @@ def test_the_starter_is_not_implemented(name, question):
     if (name, question) == ("tiling", "read"):  # its starter is faulty code
         assert found.name == "error"
         assert "Mask argument cannot be block type if pointer argument is not a block" in found.message
+    elif (name, question) == ("first-kernels", "i"):  # so is its starter
+        assert found.name == "out of bounds"
     else:
         assert found.name == "not implemented"
 
@@ -70,6 +72,22 @@ def test_every_module_of_the_package_can_be_imported_without_what_the_lab_withho
 
 
 BY_THE_PACKAGE = {
+    ("first-kernels", "c", "its operations"): (
+        "c-kernel",
+        """
+from mlsys import ops
+
+def two_pass_bytes(rows, cols, itemsize):
+    return (4 * rows * cols + 2 * rows) * itemsize
+
+def one_pass_bytes(rows, cols, itemsize):
+    return int(ops.elementwise(elements=rows * cols, inputs=1, dtype="fp32").bytes.magnitude) + 2 * rows * itemsize
+
+@triton.jit
+def shift_scale_kernel(x, shift, scale, y, rows, cols, a, b, c, d, ROWS: tl.constexpr, COLS: tl.constexpr):
+    pass
+""",
+    ),
     ("tiling", "a", "its counts"): (
         "a-traffic",
         """
