@@ -9,7 +9,13 @@ tolerances of `assert_close` come from `mlsys.grading.checks.tolerances.relative
 `mlsys.grading.compiler_report.CompilerReport` that `mlsys.grading.compiler_report.compiler_report` returns.
 """
 
+from mlsys.grading.checks.array_schedule import (
+    assert_double_buffered,
+    assert_output_stationary,
+    assert_weight_stationary,
+)
 from mlsys.grading.checks.assertions import assert_close, assert_equal
+from mlsys.grading.checks.network_plan import assert_plan
 from mlsys.grading.checks.schedule import assert_schedule
 from mlsys.grading.device import use_device
 from mlsys.grading.draws import Draws
@@ -43,8 +49,12 @@ __all__ = [
     "Verdict",
     "WrongAnswer",
     "assert_close",
+    "assert_double_buffered",
     "assert_equal",
+    "assert_output_stationary",
+    "assert_plan",
     "assert_schedule",
+    "assert_weight_stationary",
     "check_kernel",
     "compare",
     "guarded",
