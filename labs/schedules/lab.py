@@ -226,8 +226,8 @@ scorecard.passed("b")
 # %% [markdown]
 # ## c. Many folds, and ragged edges
 #
-# A real array has a fixed size, `rows` x `cols`, and the product has not. So the operand that stays is cut into pieces
-# of at most `rows` x `cols`. Each piece is a **fold**, and the folds run one after the other.
+# A real array has a fixed size, `rows` x `cols`, and products come in all sizes. So the operand that stays is cut into
+# pieces of at most `rows` x `cols`. Each piece is a **fold**, and the folds run one after the other.
 #
 # | dataflow | along the rows | along the columns | streams |
 # |---|---|---|---|
@@ -639,7 +639,7 @@ scorecard.passed("e")
 #   The PE does not multiply with these.
 # - **Swapping.** A fold begins with a swap signal. It is in PE (0, 0) in the cycle `swap[fold]` and moves with the
 #   inputs, so it is in PE (p, j) in the cycle `swap[fold] + p + j`. When it passes, the PE copies the weight from its
-#   second register, and it multiplies with this copy from that very cycle on, until the next signal passes.
+#   second register. It multiplies with this copy from that same cycle on, until the next signal passes.
 # - **Inputs and sums** move as in b.
 #
 # `folds` products of the same size follow each other, each with its own inputs A_f (m x rows) and weights B_f (rows x
@@ -660,8 +660,8 @@ scorecard.passed("e")
 # </details>
 # <details><summary>Hint 2</summary>
 # The weights of the next fold may enter column j only when the signal of this fold has passed its last row: a weight
-# that enters moves all others down. A weight that enters in the very cycle in which the last row copies is early
-# enough not to harm, because weights move at the end of a cycle.
+# that enters moves all others down. A weight may already enter in the cycle in which the last row copies, because
+# weights move at the end of a cycle.
 # </details>
 # <details><summary>Hint 3</summary>
 # The last row of column j copies in cycle swap[f] + rows - 1 + j. Then <code>rows</code> weights enter, one per cycle,

@@ -265,5 +265,5 @@ def _list(value: object, length: int, name: str, what: str) -> list[object]:
     if not isinstance(value, list | tuple):
         raise WrongAnswer(f"{what}: {name} must be a list, got {shown(value)}")
     if len(value) != length:
-        raise WrongAnswer(f"{what}: {name} must have {length} items, got {len(value)}")
+        raise WrongAnswer(f"{what}: {name} must have length {length}, got {len(value)}")
     return list(value)
