@@ -471,7 +471,7 @@ ORDER = {"ws": "nkm", "os": "mnk", "is": "mkn"}  # loops over tiles, the outermo
 
 
 def moved_elements(layer, dataflow, tile):
-    """Return the elements that cross between DRAM and the on-chip memory; layer is (m, n, k), tile the same for a tile."""
+    """Return the elements that cross between DRAM and the on-chip memory, for the sides (m, n, k) of layer and tile."""
     extent = dict(zip("mnk", layer, strict=True))
     tiles = {loop: -(-extent[loop] // size) for loop, size in zip("mnk", tile, strict=True)}
     total = 0
@@ -704,14 +704,14 @@ scorecard.passed("challenge")
 
 # %%
 def show_gap(case, predicted, counted):
-    print(f"{case}: predicted {predicted:,.4g}, counted {counted:,.4g}, {counted / predicted:.2f} times as much")
+    print(f"{case}: predicted {predicted:,.0f}, counted {counted:,.0f}, {counted / predicted:.2f} times as much")
 
 
 # 1. The rule T / (T + R + C - 2) for the busy share, for a batch of 256 on one fold of 128 x 128.
-share = 256 * 128 * 128 / (128 * 128 * product_cycles(256, 128, 128, 128, 128, "ws"))
-show_gap("case 1, busy share", systolic.stream_efficiency(256, rows=128, cols=128), share)
+percent = 100 * 256 / product_cycles(256, 128, 128, 128, 128, "ws")
+show_gap("case 1, busy share in %", 100 * systolic.stream_efficiency(256, rows=128, cols=128), percent)
 
-# 2. Cycles in proportion to the work: n grows from 256 to 260 on an array of 128 x 128, with k = 256 and a batch of 512.
+# 2. Cycles in proportion to the work: n grows from 256 to 260 on an array of 128 x 128, with k = 256 and m = 512.
 cycles = product_cycles(512, 256, 256, 128, 128, "ws")
 show_gap("case 2, cycles", cycles * 260 / 256, product_cycles(512, 260, 256, 128, 128, "ws"))
 
@@ -798,13 +798,14 @@ for side, color in ((32, "BlueLine"), (128, "OrangeLine"), (256, "GreenLine")):
         busy = [100 * x / y for x, y in zip(useful, cycles, strict=True)]
         ax.plot(batches, busy, style, color=colors[color], label=label)
 ax.set_xscale("log", base=2)
+ax.set_xticks(batches[::3], [f"{batch:,}" for batch in batches[::3]])
 ax.set(xlabel="batch", ylabel="busy share in %")
 ax.legend(loc="upper left")
 plt.show()
 
 # %% [markdown]
-# Overlap turns the slow rise into a straight one: from a batch of twice the side on, the array is nearly always busy.
-# Below that, the time to load the weights is the limit, and a larger array only waits longer.
+# With overlap the busy share grows in proportion to the batch, until the batch is about twice the side of the array.
+# From there on the array is nearly always busy. Below that, loading is the limit, and a larger array only waits longer.
 #
 # Last, see your points.
 

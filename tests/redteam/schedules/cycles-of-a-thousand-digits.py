@@ -1,4 +1,4 @@
-# Cycles so late that a replay would never get there.
+# Cycles of a thousand digits.
 
 # %% replace=challenge-schedule
 def double_buffered(folds, m, rows, cols):
