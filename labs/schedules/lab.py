@@ -638,7 +638,7 @@ scorecard.passed("e")
 # - **Loading.** Weights enter column j at the top exactly as in b, but they move down through the *second* registers.
 #   The PE does not multiply with these.
 # - **Swapping.** A fold begins with a swap signal. It is in PE (0, 0) in the cycle `swap[fold]` and moves with the
-#   inputs, so it is in PE (p, j) in the cycle `swap[fold] + p + j`. When it passes, the PE copies the weight from its
+#   inputs; it reaches PE (p, j) in the cycle `swap[fold] + p + j`. When it passes, the PE copies the weight from its
 #   second register. It multiplies with this copy from that same cycle on, until the next signal passes.
 # - **Inputs and sums** move as in b.
 #
