@@ -28,7 +28,7 @@ def names():
     return found
 
 
-@pytest.mark.parametrize("seed", [2, 3, 4, 5])
+@pytest.mark.parametrize("seed", [2, 3])
 @pytest.mark.parametrize("question", ["a", "b", "c", "e", "challenge"])
 def test_the_solution_passes_whatever_the_hidden_tests_draw(question, seed):
     found = verdict(question, seed=seed)
