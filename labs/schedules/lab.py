@@ -110,8 +110,8 @@ predictions = grading.seal(
 #                          b[0,0]     b[0,1]
 #                             |          |
 #                             v          v
-#              a[0,0]  --> PE (0,0) -> PE (0,1)       cycle of entry: PE (0,0) or the edge
-#                             |          |            one cycle later: the next PE
+#              a[0,0]  --> PE (0,0) -> PE (0,1)
+#                             |          |
 #                             v          v
 #              a[1,0]  --> PE (1,0) -> PE (1,1)
 # ```
@@ -125,7 +125,7 @@ predictions = grading.seal(
 # - `"b"`: k lists of n ints; `["b"][p][j]` is the cycle in which b[p,j] enters column j.
 #
 # The schedule must bring every a[i,p] together with b[p,j] in PE (i, j), and it must be as short as possible: m + n + k
-# - 2 cycles from the first multiplication to the last. The test replays your schedule. It moves names instead of
+# - 2 cycles, counted from cycle 0 to the last multiplication. The test replays your schedule. It moves names instead of
 # numbers, and it stops at the first PE where a number meets nothing or the wrong partner.
 #
 # <details><summary>Hint 1</summary>
@@ -586,14 +586,14 @@ def plan(layers, chip):
 
     ending = {dataflow: (0, []) for dataflow in ORDER}  # by the last dataflow: cycles and plan so far
     change = 0
-    for layer in layers:
+    for sides in layers:
         longer = {}
         for dataflow in ORDER:
             before = [(cycles + (change if last != dataflow else 0), steps) for last, (cycles, steps) in ending.items()]
             cycles, steps = min(before, key=lambda one: one[0])
-            own, tile = fastest(layer, dataflow)
+            own, tile = fastest(sides, dataflow)
             longer[dataflow] = (cycles + own, [*steps, (dataflow, tile)])
-        ending, change = longer, change_cycles(layer, chip)
+        ending, change = longer, change_cycles(sides, chip)
     return min(ending.values(), key=lambda one: one[0])[1]
     ### END SOLUTION
 
