@@ -155,13 +155,17 @@ def output_stationary(m, n, k):
 
 
 # %% nbgrader={"grade": true, "grade_id": "a-test", "locked": true, "points": 15, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "a", "role": "test", "needs": ["setup"]}
-for m, n, k in [(1, 1, 2), (1, 3, 2), (2, 2, 2), (2, 3, 4), (4, 3, 2)]:
+def replay(m, n, k):
+    """Replay the schedule of an m x n array."""
     grading.assert_output_stationary(output_stationary(m, n, k), m, n, k)
+
+
+for sides in [(1, 1, 2), (1, 3, 2), (2, 2, 2), (2, 3, 4), (4, 3, 2)]:
+    replay(*sides)
 ### BEGIN HIDDEN TESTS
 draw = grading.Draws("a")
 for _ in range(5):
-    m, n, k = (draw.integer(2, 7) for _ in "mnk")
-    grading.assert_output_stationary(output_stationary(m, n, k), m, n, k)
+    replay(*(draw.integer(2, 7) for _ in "mnk"))
 ### END HIDDEN TESTS
 scorecard.passed("a")
 
@@ -213,13 +217,17 @@ def weight_stationary(m, n, k):
 
 
 # %% nbgrader={"grade": true, "grade_id": "b-test", "locked": true, "points": 20, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "b", "role": "test", "needs": ["setup"]}
-for m, n, k in [(1, 1, 1), (2, 1, 2), (1, 3, 2), (2, 2, 2), (4, 3, 2), (2, 3, 4)]:
+def replay(m, n, k):
+    """Replay the schedule of a k x n array."""
     grading.assert_weight_stationary(weight_stationary(m, n, k), m, n, k)
+
+
+for sides in [(1, 1, 1), (2, 1, 2), (1, 3, 2), (2, 2, 2), (4, 3, 2), (2, 3, 4)]:
+    replay(*sides)
 ### BEGIN HIDDEN TESTS
 draw = grading.Draws("b")
 for _ in range(5):
-    m, n, k = (draw.integer(2, 7) for _ in "mnk")
-    grading.assert_weight_stationary(weight_stationary(m, n, k), m, n, k)
+    replay(*(draw.integer(2, 7) for _ in "mnk"))
 ### END HIDDEN TESTS
 scorecard.passed("b")
 
@@ -330,9 +338,8 @@ for dataflow in ("ws", "os", "ws", "os"):
     m, n, k = (draw.integer(3, 40) for _ in "mnk")
     rows, cols = draw.ragged(4, 12, tile=5), draw.ragged(4, 12, tile=7)
     what = f"product_cycles({m}, {n}, {k}, {rows}, {cols}, {dataflow!r})"
-    grading.assert_equal(
-        product_cycles(m, n, k, rows, cols, dataflow), simulated(m, n, k, rows, cols, dataflow), what=what
-    )
+    right = simulated(m, n, k, rows, cols, dataflow)
+    grading.assert_equal(product_cycles(m, n, k, rows, cols, dataflow), right, what=what)
 
 
 def busy_slots(m, n, k, rows, cols):
@@ -685,14 +692,17 @@ def double_buffered(folds, m, rows, cols):
 
 
 # %% nbgrader={"grade": true, "grade_id": "challenge-test", "locked": true, "points": 10, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "challenge", "role": "test", "needs": ["setup"]}
-for folds, m, rows, cols in [(1, 2, 2, 2), (2, 3, 2, 2), (3, 8, 3, 2), (3, 2, 3, 2), (2, 1, 1, 3)]:
+def replay(folds, m, rows, cols):
+    """Replay the schedule of a rows x cols array with double buffering."""
     grading.assert_double_buffered(double_buffered(folds, m, rows, cols), folds, m, rows, cols)
+
+
+for sizes in [(1, 2, 2, 2), (2, 3, 2, 2), (3, 8, 3, 2), (3, 2, 3, 2), (2, 1, 1, 3)]:
+    replay(*sizes)
 ### BEGIN HIDDEN TESTS
 draw = grading.Draws("challenge")
 for shortest, longest in [(1, 4), (4, 9), (9, 14), (1, 14)]:
-    folds, rows, cols = draw.integer(2, 5), draw.integer(2, 5), draw.integer(2, 5)
-    m = draw.integer(shortest, longest)
-    grading.assert_double_buffered(double_buffered(folds, m, rows, cols), folds, m, rows, cols)
+    replay(draw.integer(2, 5), draw.integer(shortest, longest), draw.integer(2, 5), draw.integer(2, 5))
 ### END HIDDEN TESTS
 scorecard.passed("challenge")
 
