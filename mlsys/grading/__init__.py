@@ -11,7 +11,13 @@ of findings that `inspect` returns are in the table `mlsys.grading.hazards.findi
 each, to test tests with, come from `mlsys.grading.mutants.mutants`.
 """
 
+from mlsys.grading.checks.array_schedule import (
+    assert_double_buffered,
+    assert_output_stationary,
+    assert_weight_stationary,
+)
 from mlsys.grading.checks.assertions import assert_close, assert_equal
+from mlsys.grading.checks.network_plan import assert_plan
 from mlsys.grading.checks.schedule import assert_schedule
 from mlsys.grading.device import use_device
 from mlsys.grading.draws import Draws
@@ -48,8 +54,12 @@ __all__ = [
     "Verdict",
     "WrongAnswer",
     "assert_close",
+    "assert_double_buffered",
     "assert_equal",
+    "assert_output_stationary",
+    "assert_plan",
     "assert_schedule",
+    "assert_weight_stationary",
     "check_kernel",
     "compare",
     "guarded",

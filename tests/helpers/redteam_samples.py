@@ -130,7 +130,8 @@ def pack(attacks: list[Attack], prefix: str, at_once: int = AT_ONCE) -> list[Att
 def notebook_of(attempt: Attempt, lab: Lab, released: NotebookNode) -> NotebookNode:
     """The submission: right answers, and the attacks in their places."""
     solutions = {cell.id: solution(cell.source) for cell in lab.cells if cell.role in (PREDICT, SOLUTION)}
-    text = "# %% solve=*\n# %% replace=d-why\nA written answer.\n\n"
+    written = "".join(f"# %% replace={one.graded.id}\nA written answer.\n\n" for one in lab.questions if one.written)
+    text = f"# %% solve=*\n{written}"
     for attack in attempt.attacks:
         part = attack.text
         for place, right in solutions.items():  # what follows a right answer
@@ -170,39 +171,46 @@ class Graded:
 
 
 def grade_attacks(
-    folder: Path, attacks: list[Attack], config: str, workers: int, kinds: Sequence[str] = ("attack", "twin")
+    folder: Path,
+    attacks: list[Attack],
+    config: str,
+    workers: int,
+    kinds: Sequence[str] = ("attack", "twin"),
+    lab_name: str = "tiling",
 ) -> Graded:
     """Release the lab in `folder` and grade a class of attackers and their twins, an honest student before and after.
 
     Twins are drawn from the course's secret, so every run has others.
     """
-    tree, lab = _course(folder, config)
+    tree, lab = _course(folder, config, lab_name)
     found = {"attack": attacks, "twin": [twin_of(attack, lab, tree.secret()) for attack in attacks]}
     attempts = [attempt for kind in kinds for attempt in pack(found[kind], kind)]
     attempts += [Attempt("a-first-honest", ()), Attempt("zealous-and-honest", ())]
     return _graded(folder, tree, lab, attempts, workers)
 
 
-def grade_without_tricks(folder: Path, attacks: list[Attack], config: str, workers: int) -> Graded:
+def grade_without_tricks(
+    folder: Path, attacks: list[Attack], config: str, workers: int, lab_name: str = "tiling"
+) -> Graded:
     """Grade the same submissions without what makes them attacks, as many questions of one submission as there are."""
-    tree, lab = _course(folder, config)
+    tree, lab = _course(folder, config, lab_name)
     honest = pack([without_trick(attack) for attack in attacks], "honest", at_once=len(attacks))
     return _graded(folder, tree, lab, honest, workers)
 
 
-def _course(folder: Path, config: str) -> tuple[CourseTree, Lab]:
+def _course(folder: Path, config: str, lab_name: str) -> tuple[CourseTree, Lab]:
     tree = CourseTree(folder / "course")
-    release(ROOT, tree, ["tiling"])
+    release(ROOT, tree, [lab_name])
     path = tree.root / "nbgrader_config.py"
     path.write_text(path.read_text() + config)
-    return tree, Lab.load(ROOT / "labs/tiling/lab.py")
+    return tree, Lab.load(ROOT / "labs" / lab_name / "lab.py")
 
 
 def _graded(folder: Path, tree: CourseTree, lab: Lab, attempts: list[Attempt], workers: int) -> Graded:
     submissions = folder / "submissions"
     submissions.mkdir()
-    released = read_notebook(tree.release("tiling"))
+    released = read_notebook(tree.release(lab.name))
     for attempt in attempts:
         write_notebook(notebook_of(attempt, lab, released), submissions / f"{attempt.student}.ipynb")
-    batch = grade_class(ROOT, tree, "tiling", Options(submissions, workers=workers), Console(quiet=True))
+    batch = grade_class(ROOT, tree, lab.name, Options(submissions, workers=workers), Console(quiet=True))
     return Graded(tree, batch, {attempt.student: attempt for attempt in attempts})
