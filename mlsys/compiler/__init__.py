@@ -1,13 +1,11 @@
 """A compiler from a graph of operations to Triton, one stage a module, each of which prints what it gives.
 
-| stage | module | gives |
-|---|---|---|
-| import | `import_onnx`, `import_torch` | `Graph`: operations as ONNX names them |
-| optimize | `optimize` | `Graph` without what is constant or unused |
-| fuse | `fuse` | `Fused`: kernels, each one expression |
-| schedule | `schedule` | `Schedule`: tiles and warps |
-| memory | `memory` | `Plan`: places of intermediate tensors |
-| lower | `lower` | `Source`: Triton text |
+- import (`import_onnx`, `import_torch`) gives a `mlsys.compiler.ir.graph.Graph`: operations as ONNX names them.
+- optimize (`optimize`) gives a graph without what is constant or unused.
+- fuse (`fuse`) gives `Fused`: kernels, each one expression.
+- schedule (`schedule`) gives `Schedule`: tiles and warps.
+- memory (`memory`) gives `Plan`: places of the intermediate tensors.
+- lower (`lower`) gives `Source`: Triton text.
 
 An operation is a rule in `rules`: a function from inputs to an expression of one element. A stage of one's own replaces
 another: `compile(model, inputs, stages={"fuse": own})`, where `own` takes what the stage before gives and returns what

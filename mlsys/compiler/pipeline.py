@@ -45,7 +45,7 @@ class Compiled:
         self.stages: dict[str, str] = {"import": str(graph)}
         self.source = ""
 
-    def specialize(self, inputs: Sequence[torch.Tensor] | None) -> Program | None:
+    def _specialize(self, inputs: Sequence[torch.Tensor] | None) -> Program | None:
         """Return the program for these inputs; it differs only by the values of inputs that say a shape or an axis."""
         by_name = dict(zip((tensor.name for tensor in self._graph.inputs), inputs or (), strict=inputs is not None))
         while True:
@@ -94,7 +94,7 @@ class Compiled:
                 raise InvalidValue(
                     f"input '{need.name}' is {got}: give {need.dtype}{list(need.shape)}, or compile again"
                 )
-        program = self.specialize(tensors)
+        program = self._specialize(tensors)
         assert program is not None
         device = program.device
         outputs = program({n.name: t.to(device).contiguous() for n, t in zip(wanted, tensors, strict=True)})
@@ -173,5 +173,5 @@ def compile(
     else:
         graph = from_onnx(model, examples)
     compiled = Compiled(graph, {**own, **(stages or {})}, device, isinstance(model, torch.nn.Module))
-    compiled.specialize(examples)
+    compiled._specialize(examples)
     return compiled

@@ -8,7 +8,7 @@ tolerances of `assert_close` come from `mlsys.grading.checks.tolerances.relative
 `mlsys.grading.checks.tolerances.RELATIVE`. The registers and spills of a kernel are in the
 `mlsys.grading.compiler_report.CompilerReport` that `mlsys.grading.compiler_report.compiler_report` returns. The kinds
 of findings that `inspect` returns are in the table `mlsys.grading.hazards.finding.KINDS`. Kernels with one mistake
-each, to test tests with, come from `mlsys.grading.mutants.mutants`.
+each, to test tests with, come from `mlsys.grading.mutants.mutants`, as `mlsys.grading.mutants.Mutant`.
 """
 
 from mlsys.grading.checks.array_schedule import (
