@@ -1,7 +1,7 @@
 """A compiler from a graph of operations to Triton, one stage a module, each of which prints what it gives.
 
-- import (`import_onnx`, `import_torch`) gives a `mlsys.compiler.ir.graph.Graph`: each `mlsys.compiler.ir.graph.Operation`
-  as ONNX names it, and each `mlsys.compiler.ir.graph.Tensor`.
+- import (`import_onnx`, `import_torch`) gives a `mlsys.compiler.ir.graph.Graph` of
+  `mlsys.compiler.ir.graph.Operation` as ONNX names them, and `mlsys.compiler.ir.graph.Tensor`.
 - optimize (`optimize`) gives a graph without what is constant or unused.
 - fuse (`fuse`) gives `Fused`: kernels, each one expression.
 - schedule (`schedule`) gives `Schedule`: tiles and warps.
