@@ -21,8 +21,8 @@ def content() -> Content:
         title="Amdahl's law",
         numbers={"first": FIRST, "largest": LARGEST},
         picture=_picture,
-        alt=f"Two horizontal bars. The first is the time before: a short part that is not accelerated and a long one of "
-        f"{100 * FIRST['p']:.0f}% that is. In the second bar the long part has shrunk {FIRST['s']} times and the short "
+        alt=f"Two horizontal bars. The first is the time before: a short part that is not accelerated and a long one, "
+        f"{100 * FIRST['p']:.0f}%, that is. In the second bar the long part has shrunk {FIRST['s']} times and the short "
         f"part is as before, so the whole is {fmt(whole, 1)} times as fast.",
         tables=(_table(),),
     )
@@ -30,10 +30,7 @@ def content() -> Content:
 
 def _table() -> Table:
     head = ("accelerated share p", *(f"S = {s:,}" for s in SPEEDUPS), "ceiling")
-    rows = [
-        (f"{p:g}", *(fmt(amdahl(p, s), 1) for s in SPEEDUPS), fmt(amdahl_ceiling(p), 1))
-        for p in SHARES
-    ]
+    rows = [(f"{p:g}", *(fmt(amdahl(p, s), 1) for s in SPEEDUPS), fmt(amdahl_ceiling(p), 1)) for p in SHARES]
     return Table("Speedup of the whole job", (head, *rows))
 
 
