@@ -22,8 +22,8 @@ def content() -> Content:
         numbers={"first": FIRST, "largest": LARGEST},
         picture=_picture,
         alt=f"Two horizontal bars. The first is the time before: a short part that is not accelerated and a long one, "
-        f"{100 * FIRST['p']:.0f}%, that is. In the second bar the long part has shrunk {FIRST['s']} times and the short "
-        f"part is as before, so the whole is {fmt(whole, 1)} times as fast.",
+        f"{100 * FIRST['p']:.0f}%, that is. In the second bar the long part has shrunk {FIRST['s']} times and the "
+        f"short part is as before, so the whole is {fmt(whole, 1)} times as fast.",
         tables=(_table(),),
     )
 
