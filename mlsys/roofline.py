@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 VECTOR_PRECISION = "fp32"
-"""Frameworks compute element-wise work, softmax and normalisations in fp32, also on half-precision tensors."""
+"""Frameworks compute element-wise work, softmax and normalizations in fp32, also on half-precision tensors."""
 
 
 @dataclass(frozen=True)

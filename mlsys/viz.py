@@ -1,6 +1,6 @@
 """One look for every figure, readable on a light and on a dark page and on a phone.
 
-Figures have a white ground and one set of colours, chosen for contrast and for colour-blind readers. On a dark page the
+Figures have a white ground and one set of colors, chosen for contrast and for color-blind readers. On a dark page the
 site's style sheet inverts them and turns the hue back, so that blue stays blue.
 """
 
@@ -30,10 +30,10 @@ COLORS: Mapping[str, str] = MappingProxyType(
         "BrownL": "#ecdfd6",
     }
 )
-"""Line and fill (`...L`) colours by name; lines keep a contrast of 4.5:1 or more on white."""
+"""Line and fill (`...L`) colors by name; lines keep a contrast of 4.5:1 or more on white."""
 
 CYCLE = tuple(COLORS[name] for name in ("BlueLine", "OrangeLine", "GreenLine", "VioletLine", "RedLine", "BrownLine"))
-"""The order in which lines of one figure take their colours."""
+"""The order in which lines of one figure take their colors."""
 
 
 def setup_plot(figsize: tuple[float, float] = (5.0, 3.4)) -> "tuple[Figure, Axes, Mapping[str, str], ModuleType]":

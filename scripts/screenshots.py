@@ -75,7 +75,7 @@ def take_pictures(browser: Any, address: str) -> None:
 
 
 def take_pages(browser: Any, address: str, folder: Path) -> None:
-    """Take every page in both widths and both colour themes."""
+    """Take every page in both widths and both color themes."""
     folder.mkdir(parents=True, exist_ok=True)
     for width, pixels in WIDTHS.items():
         for theme in ("light", "dark"):

@@ -93,6 +93,8 @@ class Answer:
         comparisons.clear(forgiving=False)
         found = grade_question(self.submission, self.question, device, seed=seed, limits=limits)
         self.verdicts[found.name] += 1
+        if found.name == "wrong answer" and comparisons.largest <= 1:
+            return  # no comparison decides it: the inspection of the kernel does, say
         if found.name == "wrong answer" and comparisons.count:
             comparisons.clear(forgiving=True)
             grade_question(self.submission, self.question, device, seed=seed, limits=limits)

@@ -172,7 +172,7 @@ def test_memory_of_resnet50_activations() -> None:
     resnet = models.resnet50(batch=32, dtype="fp16")
     outputs = sum(op.write_count for op in resnet.ops if op.kind == "conv2d") / 2 / 32
     assert outputs == pytest.approx(11.1e6, rel=0.005)
-    # Convolutions, their normalisations and activations alone: the sums and pools come on top.
+    # Convolutions, their normalizations and activations alone: the sums and pools come on top.
     assert 3 * 32 * 2 * outputs == pytest.approx(2.13e9, rel=0.005)
     assert resnet.activation_bytes.m_as("byte") > 3 * 32 * 2 * outputs
     assert 0.12 < resnet.peak_activation_bytes.m_as("GB") < 0.16

@@ -216,7 +216,7 @@ def test_zero_stays_exact(x: NDArray[np.float64], bits: int, scheme: str) -> Non
 
 
 @pytest.mark.parametrize(("scheme", "lowest"), [("symmetric", -127), ("affine", -128)])
-def test_quantised_values_are_those_of_torch(scheme: str, lowest: int) -> None:
+def test_quantized_values_are_those_of_torch(scheme: str, lowest: int) -> None:
     x = np.random.default_rng(1).normal(size=(5, 7)) + 0.7
     q = quantize(x, 8, scheme)
     expected = torch.fake_quantize_per_tensor_affine(
@@ -225,7 +225,7 @@ def test_quantised_values_are_those_of_torch(scheme: str, lowest: int) -> None:
     np.testing.assert_allclose(q.dequantize(), expected.numpy(), rtol=1e-5)
 
 
-def test_quantised_values_per_channel_are_those_of_torch() -> None:
+def test_quantized_values_per_channel_are_those_of_torch() -> None:
     x = np.random.default_rng(2).normal(size=(6, 9)) * np.logspace(-3, 3, 6)[:, None]
     q = quantize(x, 8, axis=0)
     assert q.scale.shape == (6, 1)
@@ -256,7 +256,7 @@ def test_a_bit_more_gains_six_decibel() -> None:
     assert gain == pytest.approx(6.02, abs=0.15)
 
 
-def test_all_zeros_quantise_without_error() -> None:
+def test_all_zeros_quantize_without_error() -> None:
     for scheme in ("symmetric", "affine"):
         error = quantization_error(np.zeros(3), quantize(np.zeros(3), 8, scheme))
         assert (error.largest, error.snr_db) == (0, np.inf)

@@ -231,10 +231,10 @@ def test_attention_is_two_batched_products(
     fused, unfused = ops.attention(**shape), ops.attention(**shape, fused=False)
     scores = ops.batched_matmul(batch=batch * heads, m=seq, n=kv_seq, k=head_dim)
     mixed = ops.batched_matmul(batch=batch * heads, m=seq, n=head_dim, k=kv_seq)
-    normalised = ops.softmax(rows=batch * heads * seq, cols=kv_seq)
+    normalized = ops.softmax(rows=batch * heads * seq, cols=kv_seq)
     assert fused.flops == unfused.flops == scores.flops + mixed.flops
     if group == 1:
-        assert unfused.bytes == scores.bytes + normalised.bytes + mixed.bytes
+        assert unfused.bytes == scores.bytes + normalized.bytes + mixed.bytes
     q, k, v = (
         meta(batch, n_heads, s, head_dim) for n_heads, s in ((heads, seq), (kv_heads, kv_seq), (kv_heads, kv_seq))
     )

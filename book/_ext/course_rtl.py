@@ -4,6 +4,7 @@ The article of such a page gets both as attributes, and `rtl.css` sets its lists
 stay left to right. What Sphinx and the course put into an article in English is said in the page's language.
 """
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,9 @@ TOOLTIPS = {
     }
 }
 """By language: what Sphinx says of the marks beside headings, figures and tables."""
+
+FRAME = {"he": {"Report an error": "דיווח על טעות", "Contents": "בעמוד זה"}}
+"""By language: what the theme writes beside the article of a page, each between two tags."""
 
 ARTICLE = '<article class="bd-article">'
 """The theme's tag, as it is written for every page."""
@@ -55,6 +59,13 @@ def article_with_direction(html: str, language: str, direction: str) -> str:
     return html.replace(ARTICLE, wanted)
 
 
+def frame_in_language(html: str, language: str) -> str:
+    """The page with the theme's words beside its article in the page's language."""
+    for english, word in FRAME.get(language, {}).items():
+        html = re.sub(rf"(>\s*){english}(\s*<)", rf"\g<1>{word}\g<2>", html)
+    return html
+
+
 def set_direction(app: Sphinx, exception: Exception | None) -> None:
     """Put language and direction on the written pages that ask for them."""
     if exception or app.builder.name != "html":
@@ -74,7 +85,8 @@ def set_direction(app: Sphinx, exception: Exception | None) -> None:
             continue
         path = Path(app.outdir) / f"{page}.html"
         try:
-            path.write_text(article_with_direction(path.read_text("utf-8"), language, direction), "utf-8")
+            page_text = article_with_direction(path.read_text("utf-8"), language, direction)
+            path.write_text(frame_in_language(page_text, language), "utf-8")
         except ValueError as error:
             logger.error("%s: %s", page, error)
 

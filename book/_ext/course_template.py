@@ -1,6 +1,6 @@
 """The parts that every chapter has, in their order; the build refuses a chapter that lacks one.
 
-`book/_chapter-template.md` shows them all. A part is recognised by its class, its directive or its heading.
+`book/_chapter-template.md` shows them all. A part is recognized by its class, its directive or its heading.
 """
 
 import re

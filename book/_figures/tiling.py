@@ -258,7 +258,7 @@ def rungs(rows: Sequence[Row]) -> None:
 PROFILES = Path(__file__).parents[2] / "labs/tiling/ladder/profiles"
 """What `scripts/profile_ladder.py` has written."""
 
-UTILISATIONS = {
+UTILIZATIONS = {
     "issue\nslots": "issue slots used",
     "tensor\ncores": "tensor pipe active",
     "L1 and\nshared": "L1 throughput",
@@ -284,11 +284,11 @@ def busy(found: Mapping[str, Mapping[str, float]]) -> None:
     import matplotlib.pyplot as plt
 
     fig, panels = plt.subplots(
-        1, len(UTILISATIONS), sharey=True, figsize=(WIDTH, 0.9 + 0.34 * len(found)), layout="constrained"
+        1, len(UTILIZATIONS), sharey=True, figsize=(WIDTH, 0.9 + 0.34 * len(found)), layout="constrained"
     )
     colors = viz.COLORS
     tones = ("BrownLine", "GreenLine", "OrangeLine", "BlueLine", "VioletLine")
-    for ax, (unit, quantity), tone in zip(panels, UTILISATIONS.items(), tones, strict=True):
+    for ax, (unit, quantity), tone in zip(panels, UTILIZATIONS.items(), tones, strict=True):
         for place, rung in enumerate(found.values()):
             share = rung.get(quantity)
             if share is None:

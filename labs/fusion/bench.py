@@ -92,7 +92,7 @@ class FusionBench:
         return self.row("fused softmax", columns, call, others, moved)
 
     def layernorm(self, columns: int) -> Row:
-        """Layer normalisation of every row."""
+        """Layer normalization of every row."""
         x, gamma, beta = self.randn(ROWS, columns), self.randn(columns), self.randn(columns)
         epsilon = self.names["EPSILON"]
         constants = self.names["row_config"]((ROWS, columns), self.dtype)
@@ -103,7 +103,7 @@ class FusionBench:
         return self.row("fused layernorm", columns, call, others, moved)
 
     def chain(self) -> Row:
-        """ReLU, batch normalisation, scale."""
+        """ReLU, batch normalization, scale."""
         x = self.randn(ROWS, WIDTH)
         mean, gamma, beta, scale = (self.randn(WIDTH) for _ in range(4))
         var = self.randn(WIDTH).square()
@@ -126,7 +126,7 @@ class FusionBench:
         return self.row("fused bias + GELU", WIDTH, call, others, moved)
 
     def layernorm_backward(self) -> Row:
-        """The three gradients of layer normalisation; compulsory traffic is x and dy in, dx out, and the vectors."""
+        """The three gradients of layer normalization; compulsory traffic is x and dy in, dx out, and the vectors."""
         x, dy = self.randn(ROWS, WIDTH), self.randn(ROWS, WIDTH)
         gamma, beta = self.randn(WIDTH), self.randn(WIDTH)
         mean = x.float().mean(1)
@@ -160,7 +160,7 @@ class FusionBench:
 def softmax_config(columns: int) -> dict[str, int]:
     """Rows, block and warps for softmax: 16 numbers per thread, and at least 2048 per program.
 
-    The lab's own rule has 32 and two rows, which suits layer normalisation: its rows share gamma and beta. Softmax has
+    The lab's own rule has 32 and two rows, which suits layer normalization: its rows share gamma and beta. Softmax has
     nothing to share, and with twice the warps a row's two reductions wait less (0.996 instead of 0.957 of a copy with
     8192 columns on an H200).
     """

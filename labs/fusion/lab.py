@@ -33,14 +33,14 @@
 # |---|---|---|
 # | predictions | guess five numbers | compared with the truth at the end |
 # | a | count bytes, unfused and fused | six formulas |
-# | b | ReLU, batch normalisation, scale as one kernel | an element-wise kernel |
+# | b | ReLU, batch normalization, scale as one kernel | an element-wise kernel |
 # | c | softmax of every row | a kernel with reductions |
 # | d | softmax of rows too long for the registers | maximum and sum in one pass over blocks |
-# | e | layer normalisation of every row | mean and variance, without counting padding |
+# | e | layer normalization of every row | mean and variance, without counting padding |
 # | f | add a bias, apply GELU | a kernel that arithmetic can limit |
 # | g | choose rows, columns and warps by arithmetic | a function, and what the compiler reports |
-# | h, i (GPU) | race softmax and layer normalisation | a share of a reference kernel's speed |
-# | challenge | the backward pass of layer normalisation | three gradients in one pass |
+# | h, i (GPU) | race softmax and layer normalization | a share of a reference kernel's speed |
+# | challenge | the backward pass of layer normalization | three gradients in one pass |
 # | gap | explain why prediction and measurement differ | four causes |
 #
 # Plan for three to four hours. You need Python, and you should know what a softmax is. If you have never seen a GPU
@@ -85,12 +85,12 @@ scorecard = grading.Scorecard(
 # time. If you run it again, the new numbers replace the old ones, and the end of the lab compares the last ones. So
 # leave the cell alone once you have gone on.
 #
-# 1. `chain_gain`: three element-wise steps (ReLU, batch normalisation, multiplication by a scale) become one kernel. How
+# 1. `chain_gain`: three element-wise steps (ReLU, batch normalization, multiplication by a scale) become one kernel. How
 #    many *times* fewer bytes move?
 # 2. `softmax_gain`: softmax written as five array operations (row maximum, subtract, exponential, row sum, divide)
 #    becomes one kernel. How many *times* fewer bytes move?
-# 3. `layernorm_gain`: the same for layer normalisation, written as eight array operations.
-# 4. `registers`: in layer normalisation, 256 threads (8 warps of 32) share two rows of 4096 numbers. Each thread holds
+# 3. `layernorm_gain`: the same for layer normalization, written as eight array operations.
+# 4. `registers`: in layer normalization, 256 threads (8 warps of 32) share two rows of 4096 numbers. Each thread holds
 #    32 numbers, each in a register of 32 bits, and needs more registers for addresses, gamma, beta and results. How
 #    many registers does the compiler give each thread in all? (A thread can have at most 255.)
 # 5. `share_of_copy`: what share of the speed of a plain copy of the same tensor will your softmax reach? Give a number
@@ -245,7 +245,7 @@ def run(launch, kernel, constants, x, *vectors):
 #
 # ```
 # a = relu(x)
-# b = gamma * (a - mean) / sqrt(var + epsilon) + beta      one step: batch normalisation as used after training
+# b = gamma * (a - mean) / sqrt(var + epsilon) + beta      one step: batch normalization as used after training
 # y = b * scale
 # ```
 #
@@ -259,7 +259,7 @@ def run(launch, kernel, constants, x, *vectors):
 # y = e / s
 # ```
 #
-# **Layer normalisation** (x is a matrix; m, v, r have one number per row; gamma and beta are vectors of `cols` numbers):
+# **Layer normalization** (x is a matrix; m, v, r have one number per row; gamma and beta are vectors of `cols` numbers):
 #
 # ```
 # m = mean of each row of x
@@ -285,7 +285,7 @@ def run(launch, kernel, constants, x, *vectors):
 # </details>
 # <details><summary>Hint 3</summary>
 # Numbers moved, with n = rows * cols. Chain, unfused: 6 n and five vectors of cols numbers. Softmax, unfused: 2 n for
-# each of the steps d, e and y, n for each of m and s, and 4 rows in all. Layer normalisation: 12 n + 6 rows + 2 cols
+# each of the steps d, e and y, n for each of m and s, and 4 rows in all. Layer normalization: 12 n + 6 rows + 2 cols
 # unfused; fused, only x, y, gamma and beta.
 # </details>
 
@@ -324,7 +324,7 @@ def softmax_fused_bytes(rows, cols, itemsize):
 
 
 def layernorm_unfused_bytes(rows, cols, itemsize):
-    """Return the bytes of the layer normalisation's eight kernels."""
+    """Return the bytes of the layer normalization's eight kernels."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("layernorm_unfused_bytes")
     return (12 * rows * cols + 6 * rows + 2 * cols) * itemsize
@@ -332,7 +332,7 @@ def layernorm_unfused_bytes(rows, cols, itemsize):
 
 
 def layernorm_fused_bytes(rows, cols, itemsize):
-    """Return the bytes of the layer normalisation as one kernel."""
+    """Return the bytes of the layer normalization as one kernel."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("layernorm_fused_bytes")
     return (2 * rows * cols + 2 * cols) * itemsize
@@ -340,7 +340,7 @@ def layernorm_fused_bytes(rows, cols, itemsize):
 
 
 # %% nbgrader={"grade": true, "grade_id": "a-test", "locked": true, "points": 10, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "a", "role": "test", "needs": ["setup"]}
-# 1 x 1, one byte each: relu reads 1 and writes 1, batch normalisation reads 5 and writes 1, scale reads 2 and writes 1.
+# 1 x 1, one byte each: relu reads 1 and writes 1, batch normalization reads 5 and writes 1, scale reads 2 and writes 1.
 grading.assert_equal(chain_unfused_bytes(1, 1, 1), 11, what="chain_unfused_bytes(1, 1, 1)")
 grading.assert_equal(chain_fused_bytes(1, 1, 1), 7, what="chain_fused_bytes(1, 1, 1)")
 # 2 x 3, 2 bytes: m reads 6 and writes 2, d reads 8 and writes 6, e 6 and 6, s 6 and 2, y 8 and 6; 56 numbers.
@@ -412,7 +412,7 @@ scorecard.passed("a")
 # </details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "b-kernel", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "b", "role": "solution", "needs": ["setup"], "title": "ReLU, batch normalisation, scale in one kernel"}
+# %% nbgrader={"grade": false, "grade_id": "b-kernel", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "b", "role": "solution", "needs": ["setup"], "title": "ReLU, batch normalization, scale in one kernel"}
 @triton.jit
 def chain_kernel(
     x_ptr, mean_ptr, var_ptr, gamma_ptr, beta_ptr, scale_ptr, y_ptr,
@@ -727,7 +727,7 @@ check_long_softmax(m, f"float16, strides {m.stride()}", 64)
 scorecard.passed("d")
 
 # %% [markdown]
-# ## e. Layer normalisation of every row
+# ## e. Layer normalization of every row
 #
 # With the mean m and the variance v of row i (v is the mean of (x - m)^2):
 #
@@ -761,7 +761,7 @@ scorecard.passed("d")
 # </details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "e-kernel", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "e", "role": "solution", "needs": ["setup"], "title": "Layer normalisation of every row"}
+# %% nbgrader={"grade": false, "grade_id": "e-kernel", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "e", "role": "solution", "needs": ["setup"], "title": "Layer normalization of every row"}
 @triton.jit
 def layernorm_kernel(
     x_ptr, gamma_ptr, beta_ptr, y_ptr,
@@ -797,7 +797,7 @@ draw = grading.Draws("e", DEVICE)
 
 
 def check_layernorm(x, what, rows=2, plain=False):
-    """Compare layernorm_kernel with a layer normalisation in float64; plain: gamma is 1 and beta 0."""
+    """Compare layernorm_kernel with a layer normalization in float64; plain: gamma is 1 and beta 0."""
     gamma, beta = (draw.matrix(1, x.shape[1])[0].to(x.dtype) for _ in range(2))
     if plain:
         gamma, beta = torch.ones_like(gamma), torch.zeros_like(beta)
@@ -989,7 +989,7 @@ for kernel, launch, constants, vectors in (
 #   **shared memory**, a small memory on the chip, and all of them wait for the slowest.
 # - **Short rows.** A row of 100 numbers is too little work for a whole program.
 #
-# Write `row_config((rows, cols), dtype)` for softmax and layer normalisation; dtype is `"fp32"`, `"fp16"` or `"bf16"`
+# Write `row_config((rows, cols), dtype)` for softmax and layer normalization; dtype is `"fp32"`, `"fp16"` or `"bf16"`
 # (4, 2 and 2 bytes). It returns a dict of three ints, `ROWS`, `BLOCK` and `num_warps`, such that for up to 16,384 columns
 #
 # 1. BLOCK is the least power of two that is at least cols, and at least 16; ROWS is a power of two; num_warps is 1, 2, 4,
@@ -1009,7 +1009,7 @@ for kernel, launch, constants, vectors in (
 # </details>
 # <details><summary>Hint 3</summary>
 # <code>num_warps = ROWS * BLOCK // 1024</code> gives each thread exactly 32 numbers. Two rows per program make layer
-# normalisation a little faster up to BLOCK = 8192, because the two rows share gamma and beta. In softmax they have
+# normalization a little faster up to BLOCK = 8192, because the two rows share gamma and beta. In softmax they have
 # nothing to share.
 # </details>
 
@@ -1068,7 +1068,7 @@ scorecard.passed("g")
 # **What the compiler says.** In the last step of compiling, NVIDIA's assembler writes the machine code and reports what
 # the kernel needs: registers per thread, bytes that each thread spills (only the stores; the loads come on top), and
 # shared memory per program. Predict first: you have sealed a number of registers for two rows of 4096 numbers on 8
-# warps. What changes with 4, 2 or 1 warps? The next cell compiles your own layer normalisation with fewer and fewer
+# warps. What changes with 4, 2 or 1 warps? The next cell compiles your own layer normalization with fewer and fewer
 # warps, for a T4 (the compiler calls its generation of GPUs sm_75) and for an H100 (sm_90). It needs no GPU and runs
 # for a few seconds.
 
@@ -1145,7 +1145,7 @@ def right_softmax(x):
 
 
 def right_layernorm(x, gamma, beta):
-    """Return the library's layer normalisation."""
+    """Return the library's layer normalization."""
     return torch.nn.functional.layer_norm(x, gamma.shape, gamma, beta, EPSILON)
 
 
@@ -1188,13 +1188,13 @@ softmax_race = grading.speed(softmax_kernel, row_config, reference=rival, shapes
 softmax_race
 
 # %% [markdown]
-# ## i. The race: layer normalisation (GPU)
+# ## i. The race: layer normalization (GPU)
 #
 # The same for `layernorm_kernel`. Here every program reads gamma and beta too. They come from the L2 cache, not from
 # DRAM, but each read still costs time. With two rows per program they are read half as often, and if you place their
 # loads before the first reduction, they arrive while it runs.
 
-# %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "i-speed", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "i", "role": "speed", "needs": ["setup", "e", "g"], "device": "gpu", "title": "The race: layer normalisation"}
+# %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "i-speed", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "i", "role": "speed", "needs": ["setup", "e", "g"], "device": "gpu", "title": "The race: layer normalization"}
 layernorm_race = grading.speed(
     layernorm_kernel,
     row_config,
@@ -1243,7 +1243,7 @@ layernorm_race = grading.speed(layernorm_kernel, row_config, **task)
 layernorm_race
 
 # %% [markdown]
-# ## Challenge: layer normalisation backward
+# ## Challenge: layer normalization backward
 #
 # In training, the gradient dy of y comes back, and the kernel must compute three gradients. With h = (x - m) r, where r
 # = 1 / sqrt(v + epsilon), and w = gamma dy (all per row i):
@@ -1307,7 +1307,7 @@ def launch_column_gradients(kernel, constants, sums, x, gamma, mean, r, dy):
     sums.copy_(launch_backward(kernel, constants, torch.empty_like(x), x, gamma, mean, r, dy))
 
 
-# %% nbgrader={"grade": false, "grade_id": "challenge-kernel", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "challenge", "role": "solution", "needs": ["setup"], "title": "Challenge: layer normalisation backward"}
+# %% nbgrader={"grade": false, "grade_id": "challenge-kernel", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "challenge", "role": "solution", "needs": ["setup"], "title": "Challenge: layer normalization backward"}
 @triton.jit
 def layernorm_backward_kernel(
     x_ptr, gamma_ptr, mean_ptr, r_ptr, dy_ptr, dx_ptr, partial_ptr,

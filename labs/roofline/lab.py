@@ -614,7 +614,7 @@ from mlsys import viz
 
 
 def draw_roofs(low, high, flat):
-    """Draw the slope and one flat roof from one intensity to another; return the axes and the colours."""
+    """Draw the slope and one flat roof from one intensity to another; return the axes and the colors."""
     _, axes, colors, _ = viz.setup_plot()
     reach = [low, ridge_point(bandwidth, flat), high]
     roofs = [attainable(intensity, bandwidth, flat) / 1e12 for intensity in reach]
@@ -777,7 +777,7 @@ def softmax_cost(rows, cols, itemsize):
 
 
 def layernorm_cost(rows, cols, itemsize):
-    """Return the FLOPs and bytes of a layer normalisation of every row."""
+    """Return the FLOPs and bytes of a layer normalization of every row."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("layernorm_cost")
     return 8 * rows * cols, (2 * rows * cols + 2 * cols) * itemsize

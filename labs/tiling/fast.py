@@ -48,7 +48,7 @@ ALIGNMENT_BYTES = 16
 """Where a descriptor's rows must start."""
 
 GROUP_M = 8
-"""Rows of tiles that neighbouring programs share, so that the L2 holds what they read."""
+"""Rows of tiles that neighboring programs share, so that the L2 holds what they read."""
 
 
 class CannotMultiply(UserError, ValueError):

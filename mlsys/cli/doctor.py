@@ -106,7 +106,7 @@ def traps(device: Device) -> Iterator[str]:
         yield "large fp16 tiles spill registers here; cast operands to fp32 before tl.dot"
     if os.environ.get("TRITON_INTERPRET") == "1":
         yield "TRITON_INTERPRET=1 is set: kernels run in the interpreter although there is a GPU; unset it"
-    yield "timing needs a warm-up and synchronisation; mlsys.measure does both"
+    yield "timing needs a warm-up and synchronization; mlsys.measure does both"
 
 
 def edition() -> str:

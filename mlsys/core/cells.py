@@ -18,7 +18,7 @@ MAX_PARSED = 20_000
 """Characters of a cell: Python's parser takes time that grows with the square of some, 0.1 s for this many."""
 
 
-once_per_cell = lru_cache(maxsize=2000)  # recognising cells and every question ask for the same ones again
+once_per_cell = lru_cache(maxsize=2000)  # recognizing cells and every question ask for the same ones again
 
 
 def parse(source: str) -> ast.Module:

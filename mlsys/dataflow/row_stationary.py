@@ -3,7 +3,7 @@
 One processing element keeps a row of a filter and slides it along a row of the input: a 1-D convolution. R x e elements
 form a set that makes e rows of an output: filter rows are shared along a row of the set, input rows along its
 diagonals, and sums move up its columns. An access is charged where the value comes from: DRAM, the global buffer, a
-neighbouring element (array) or the element's own register file.
+neighboring element (array) or the element's own register file.
 
 Source: Chen, Emer and Sze, Eyeriss: A Spatial Architecture for Energy-Efficient Dataflow for Convolutional Neural
 Networks, ISCA 2016; the mapping's parameters are those of its row-stationary dataflow.

@@ -115,7 +115,7 @@ class ErrorMap:
         return [(i, j) for i, marks in enumerate(self.rows) for j, mark in enumerate(marks) if mark != RIGHT]
 
     def svg(self) -> str:
-        """Draw the map as an inline SVG; its colours are the page's."""
+        """Draw the map as an inline SVG; its colors are the page's."""
         high, wide = len(self.rows), len(self.rows[0])
         longest = max(self.shape)
         height, width = (max(_SHORT_PX, round(_LONG_PX * size / longest)) for size in self.shape)

@@ -62,7 +62,7 @@ class Timing:
 
     @classmethod
     def of(cls, times_s: Sequence[float]) -> "Timing":
-        """Summarise a list of times.
+        """Summarize a list of times.
 
         The interval is that of order statistics: of n sorted times, those of 0-based rank
         k = floor((n - 1.96 sqrt(n)) / 2) from either end (Conover, Practical Nonparametric Statistics, 3.2).
@@ -74,7 +74,7 @@ class Timing:
         3.0
         """
         if not times_s or min(times_s) <= 0:
-            raise InvalidValue(f"cannot summarise the times {list(times_s)}: give one or more, all above zero")
+            raise InvalidValue(f"cannot summarize the times {list(times_s)}: give one or more, all above zero")
         ordered, n = sorted(times_s), len(times_s)
         cuts = statistics.quantiles(ordered, n=5, method="inclusive") if n > 1 else ordered * 4
         rank = max(0, math.floor((n - 1.96 * math.sqrt(n)) / 2))

@@ -6,7 +6,7 @@ from mlsys.models.shapes import shapes
 
 
 def resnet50(*, batch: int = 1, dtype: str = "fp16") -> Model:
-    """ResNet-50 on images of 224 x 224, every convolution, normalisation and activation an op of its own.
+    """ResNet-50 on images of 224 x 224, every convolution, normalization and activation an op of its own.
 
     Source: He, Zhang, Ren, Sun, Deep Residual Learning, CVPR 2016, with the stride of a stage in its first 3x3
     convolution as torchvision has it (4.09 G multiply-adds; 3.8 G as in the paper).
@@ -45,7 +45,7 @@ def build_resnet50(net: ImageNetwork) -> None:
 
 
 def mobilenet_v2(*, batch: int = 1, dtype: str = "fp16") -> Model:
-    """MobileNetV2 on images of 224 x 224, every convolution, normalisation and activation an op of its own.
+    """MobileNetV2 on images of 224 x 224, every convolution, normalization and activation an op of its own.
 
     Source: Sandler, Howard, Zhu, Zhmoginov, Chen, MobileNetV2, CVPR 2018.
 

@@ -58,7 +58,7 @@ class ImageNetwork:
         self.c, self.h, self.w = fork
 
     def batchnorm(self, name: str) -> None:
-        """Batch normalisation as in inference."""
+        """Batch normalization as in inference."""
         op = ops.batchnorm(rows=self.n * self.h * self.w, channels=self.c, dtype=self.dtype)
         self.ops.append(op.named(name))
 

@@ -42,7 +42,7 @@ class Model:
 
     @property
     def other_flops(self) -> Quantity:
-        """FLOPs of all that `flops` leaves out: normalisations, activations, pooling, sums."""
+        """FLOPs of all that `flops` leaves out: normalizations, activations, pooling, sums."""
         return ureg.Quantity(sum(op.flop_count for op in self.ops if op.kind not in MULTIPLY_ADD_KINDS), flop)
 
     @property

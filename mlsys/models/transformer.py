@@ -109,7 +109,7 @@ def llama2_70b(*, batch: int = 1, seq: int = 4096, decode: bool = False, dtype: 
 
 
 def llama2(size: str, *, batch: int = 1, seq: int = 4096, decode: bool = False, dtype: str = "fp16") -> LanguageModel:
-    """Llama 2 with RMS normalisation, rotary embedding and a gated MLP.
+    """Llama 2 with RMS normalization, rotary embedding and a gated MLP.
 
     Source: Touvron et al., Llama 2: Open Foundation and Fine-Tuned Chat Models, arXiv:2307.09288 (2023).
 

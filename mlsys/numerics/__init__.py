@@ -1,4 +1,4 @@
-"""Number formats bit by bit, rounding, and integer quantisation with its error.
+"""Number formats bit by bit, rounding, and integer quantization with its error.
 
 >>> from mlsys.numerics import float_format
 >>> [float_format(name).max for name in ("fp16", "fp8-e4m3", "fp8-e5m2", "fp4-e2m1")]

@@ -1,4 +1,4 @@
-"""Integer quantisation: real numbers as small integers times a scale."""
+"""Integer quantization: real numbers as small integers times a scale."""
 
 from dataclasses import dataclass
 
@@ -35,7 +35,7 @@ class Quantized:
 
 @dataclass(frozen=True)
 class QuantizationError:
-    """How far a quantised tensor is from the original.
+    """How far a quantized tensor is from the original.
 
     Attributes:
         largest: largest absolute error.
@@ -49,7 +49,7 @@ class QuantizationError:
 
 
 def quantize(values: ArrayLike, bits: int = 8, scheme: str = "symmetric", axis: int | None = None) -> Quantized:
-    """Quantise a tensor to signed integers, rounding to nearest, ties to even.
+    """Quantize a tensor to signed integers, rounding to nearest, ties to even.
 
     Formula: symmetric: scale = max|x| / (2^(bits-1) - 1), zero point 0, the lowest integer unused; affine: scale =
     (max(x, 0) - min(x, 0)) / (2^bits - 1), zero point chosen so that 0 stays exact. The error is at most scale / 2.
@@ -89,7 +89,7 @@ def quantize(values: ArrayLike, bits: int = 8, scheme: str = "symmetric", axis: 
 
 
 def quantization_error(values: ArrayLike, quantized: Quantized) -> QuantizationError:
-    """The error of a quantised tensor against its original.
+    """The error of a quantized tensor against its original.
 
     Formula: with e = x - scale (q - zero_point): max|e|, sqrt(mean(e^2)), 10 log10(mean(x^2) / mean(e^2)).
 
@@ -106,7 +106,7 @@ def quantization_error(values: ArrayLike, quantized: Quantized) -> QuantizationE
     x = np.asarray(values, dtype=np.float64)
     if x.shape != quantized.codes.shape:
         raise InvalidValue(
-            f"values have shape {x.shape}, the quantised tensor {quantized.codes.shape}: they must agree"
+            f"values have shape {x.shape}, the quantized tensor {quantized.codes.shape}: they must agree"
         )
     error = x - quantized.dequantize()
     signal, noise = float(np.mean(x**2)), float(np.mean(error**2))

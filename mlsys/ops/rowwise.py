@@ -1,4 +1,4 @@
-"""Operations over rows: softmax and normalisations. They run on the vector unit and are limited by memory.
+"""Operations over rows: softmax and normalizations. They run on the vector unit and are limited by memory.
 
 FLOPs are counted by the rule of `mlsys.ops`; what happens once per row is left out.
 """
@@ -33,10 +33,10 @@ def softmax(*, rows: int, cols: int, flops_per_element: int = 5, dtype: str = "f
 
 
 def layernorm(*, rows: int, cols: int, flops_per_element: int = 8, dtype: str = "fp16") -> Op:
-    """Layer normalisation of each row, with a learned scale and shift per column.
+    """Layer normalization of each row, with a learned scale and shift per column.
 
     Formula: FLOPs = 8 rows cols: one addition for the mean; subtract, square, add for the variance; subtract and
-    multiply to normalise; multiply and add for the learned scale and shift. Bytes = size (2 rows cols + 2 cols).
+    multiply to normalize; multiply and add for the learned scale and shift. Bytes = size (2 rows cols + 2 cols).
     Source: Ba, Kiros, Hinton, Layer Normalization, arXiv:1607.06450 (2016).
 
     Args:
@@ -57,7 +57,7 @@ def layernorm(*, rows: int, cols: int, flops_per_element: int = 8, dtype: str = 
 
 
 def rmsnorm(*, rows: int, cols: int, flops_per_element: int = 4, dtype: str = "fp16") -> Op:
-    """Root-mean-square normalisation of each row, with a learned scale per column.
+    """Root-mean-square normalization of each row, with a learned scale per column.
 
     Formula: FLOPs = 4 rows cols (square, add, multiply by 1/rms, multiply by the scale);
     bytes = size (2 rows cols + cols).
@@ -80,7 +80,7 @@ def rmsnorm(*, rows: int, cols: int, flops_per_element: int = 4, dtype: str = "f
 
 
 def batchnorm(*, rows: int, channels: int, training: bool = False, dtype: str = "fp16") -> Op:
-    """Batch normalisation of `rows` positions (n h w of images) in every channel.
+    """Batch normalization of `rows` positions (n h w of images) in every channel.
 
     Formula, inference: statistics are constants, folded with the learned scale and shift into one multiply-add:
     FLOPs = 2 rows channels; bytes = size (2 rows channels + 2 channels). Training: a pass that reads the tensor to sum

@@ -13,12 +13,12 @@ from mlsys.errors import InvalidValue
 
 @dataclass(frozen=True)
 class Transfer:
-    """One chunk that went from a rank to its right neighbour.
+    """One chunk that went from a rank to its right neighbor.
 
     Attributes:
         step: 0 up to 2 (n - 1) - 1; the second half only gathers.
         sender: rank that sent.
-        receiver: its right neighbour.
+        receiver: its right neighbor.
         chunk: index of the chunk.
         nbytes: size of the chunk.
     """

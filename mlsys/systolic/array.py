@@ -1,12 +1,12 @@
 """The processing elements of a systolic array, advanced one cycle at a time.
 
-Each element has three registers and a multiplier. `right` holds what it hands to the neighbour on its right, `down`
-what it hands to the neighbour below, `held` what stays. Nothing else connects the elements: operands enter at the left
+Each element has three registers and a multiplier. `right` holds what it hands to the neighbor on its right, `down`
+what it hands to the neighbor below, `held` what stays. Nothing else connects the elements: operands enter at the left
 and top edges, results leave at the bottom edge.
 
 A chain of registers is stored as a *tape* that slides past the array, one place per cycle. The window over the array
 holds the registers; values that have not entered yet are on one side of it, and values that have left are on the other.
-So moving every value to its neighbour costs nothing, and a value that a fault changes in one element stays changed in
+So moving every value to its neighbor costs nothing, and a value that a fault changes in one element stays changed in
 all elements that follow.
 
 Independent folds advance together. Register arrays have the axes (col_folds, rows, cols, row_folds).

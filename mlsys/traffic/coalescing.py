@@ -76,7 +76,7 @@ def strided_addresses(*, stride: int, element_bytes: int, lanes: int = WARP_LANE
     """Return the byte addresses when lane i reads element base + i stride.
 
     Args:
-        stride: Elements between neighbouring lanes; 0 is a broadcast.
+        stride: Elements between neighboring lanes; 0 is a broadcast.
         element_bytes: Bytes of an element.
         lanes: Active lanes, at most 32.
         base: Element that lane 0 reads.

@@ -12,7 +12,7 @@ axe = pytest.importorskip("axe_playwright_python.base", reason="axe-core is not 
 PAGES = built_pages()
 WIDTHS = {"phone": 390, "desktop": 1280}
 BOTH = [("desktop", "light"), ("phone", "dark")]
-"""Pages from docstrings are long and alike: two of the four ways to look at them show all colours and both layouts."""
+"""Pages from docstrings are long and alike: two of the four ways to look at them show all colors and both layouts."""
 SETTLED_MS = 400
 """The theme gives scrolling boxes their tab stops some time after a change of width."""
 FLAT = ".pst-scrollable-table-container, pre { background-image: none !important }"

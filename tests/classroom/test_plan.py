@@ -75,7 +75,7 @@ def test_what_no_verdict_depends_on_judges_nobody_again(edited: Edited, name: st
         "judge/run_tests.py",
         "judge/sandbox/inside/seccomp.py",
         "classroom/batch/submission.py",
-        "classroom/intake/normalise.py",
+        "classroom/intake/normalize.py",
         "core/cells.py",
         "course/lab.py",
         "units.py",

@@ -114,7 +114,7 @@ def clears_then_adds(x, out, B: tl.constexpr):
 
 
 @triton.jit
-def neighbours(x, out, n):
+def neighbors(x, out, n):
     i = tl.program_id(0)
     before = tl.load(out + i - 1, mask=i > 0, other=0.0)
     tl.store(out + i, before + tl.load(x + i))
@@ -253,7 +253,7 @@ def adds_and_takes_the_largest(out):
 
 
 @triton.jit
-def waits_for_its_neighbour(flags):
+def waits_for_its_neighbor(flags):
     i = tl.program_id(0)
     if i > 0:
         while tl.atomic_add(flags + i - 1, 0) == 0:

@@ -84,7 +84,7 @@ EXPRESSIONS = {
     "decorator-that-chooses": "@(triton.jit if {run} else triton.jit)\n" + HEAD.split("\n", 1)[1] + BODY,
     "decorator-with-options": "@triton.jit(debug={run})\n" + HEAD.split("\n", 1)[1] + BODY,
     "decorator-with-many-options": "@triton.jit(**{run})\n" + HEAD.split("\n", 1)[1] + BODY,
-    "decorator-without-specialising": "@triton.jit(do_not_specialize=[{run}])\n" + HEAD.split("\n", 1)[1] + BODY,
+    "decorator-without-specializing": "@triton.jit(do_not_specialize=[{run}])\n" + HEAD.split("\n", 1)[1] + BODY,
     "decorator-of-another": "class triton:\n    jit = lambda f: {run}\n" + HEAD + BODY,
     "decorator-imported": "from evil import jit\n@jit\n" + HEAD.split("\n", 1)[1] + BODY,
     "a-function-of-constants": "@triton.constexpr_function\ndef two():\n    return {run}\n\n\n" + kernel("i = two()"),

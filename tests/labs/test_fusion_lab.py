@@ -97,7 +97,7 @@ SEEDS = range(20)
 
 
 def layernorm(x, gamma, beta, sums):
-    """Layer normalisation whose mean and deviations are rounded to `sums`."""
+    """Layer normalization whose mean and deviations are rounded to `sums`."""
     mean = (x.float().sum(1, keepdim=True) / x.shape[1]).to(sums)
     deviation = x.to(sums) - mean
     variance = (deviation * deviation).float().sum(1, keepdim=True) / x.shape[1]
@@ -109,7 +109,7 @@ def error_in_tolerances(found, right):
     return float((error / allowed).max())
 
 
-def test_no_seed_lets_a_mean_in_bfloat16_pass_where_layer_normalisation_is_raced(names, monkeypatch):
+def test_no_seed_lets_a_mean_in_bfloat16_pass_where_layer_normalization_is_raced(names, monkeypatch):
     hidden = CELLS["i-speed"].source.split("### BEGIN HIDDEN TESTS")[1]
     inputs = names["layernorm_inputs_near_100"]
     assert f'"inputs": {inputs.__name__}' in hidden

@@ -1,4 +1,4 @@
-# Layer normalisation in the dtype of x: right in float32, and for small float16 rows. The sum of a row near 100 overflows
+# Layer normalization in the dtype of x: right in float32, and for small float16 rows. The sum of a row near 100 overflows
 # float16. The race is in float32, but before it numbers near 100 are compared in bfloat16. Points: all but e; on a GPU all
 # but e and i.
 

@@ -1,4 +1,4 @@
-# Layer normalisation that counts the lanes beyond the last column in the variance. Points: all but e, and i on a GPU.
+# Layer normalization that counts the lanes beyond the last column in the variance. Points: all but e, and i on a GPU.
 
 # %% solve=*
 

@@ -1,6 +1,6 @@
 """Rung 1, naive: every element of C is computed by one thread, which reads a row of A and a column of B.
 
-Neighbouring threads compute neighbouring *rows* of C, as in the first kernel that many people write. At each
+Neighboring threads compute neighboring *rows* of C, as in the first kernel that many people write. At each
 step the 32 threads of a warp read 32 elements of A that are a whole row apart, so memory answers with 32 pieces
 of 32 bytes where 64 bytes are needed. B's element is the same for all of them. Nothing that is read is kept for
 another element of C.

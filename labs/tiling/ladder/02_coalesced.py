@@ -1,8 +1,8 @@
-"""Rung 2, coalesced: neighbouring threads compute neighbouring *columns* of C.
+"""Rung 2, coalesced: neighboring threads compute neighboring *columns* of C.
 
 The profile of rung 1 shows the L1 cache 99% busy and the tensor cores idle. A load touches 16.5 pieces of 32
 bytes on average: 32 for A, one for B. Here only the index that runs over the threads changes. The 32 threads of
-a warp now read 32 neighbouring elements of B, 64 bytes in two pieces, and share one element of A. Still nothing
+a warp now read 32 neighboring elements of B, 64 bytes in two pieces, and share one element of A. Still nothing
 is kept: two loads for each multiply-add.
 """
 

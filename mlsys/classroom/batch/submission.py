@@ -7,7 +7,7 @@ from dataclasses import replace
 from nbformat import NotebookNode
 
 from mlsys.classroom.intake.canonical import released_lab, submission_of, with_older_tests
-from mlsys.classroom.intake.normalise import grade_id
+from mlsys.classroom.intake.normalize import grade_id
 from mlsys.classroom.store.record import QuestionRecord
 from mlsys.classroom.store.run import Terms
 from mlsys.course.lab import Question

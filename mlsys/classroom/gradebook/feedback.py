@@ -17,7 +17,7 @@ from markupsafe import Markup
 from nbformat import NotebookNode
 
 from mlsys.classroom.gradebook.quote_answers import is_students, written, written_as
-from mlsys.classroom.intake.normalise import ADDED, grade_id, is_answer
+from mlsys.classroom.intake.normalize import ADDED, grade_id, is_answer
 from mlsys.classroom.processes.limited import limited
 from mlsys.classroom.store.record import QuestionRecord, Record
 from mlsys.course.starter import without_hidden_tests
@@ -77,7 +77,7 @@ def feedback_page(
 ) -> str:
     """Return the page for an autograded notebook.
 
-    If it cannot be made in time, it shows the student's texts without markup or colours; if even that fails, verdicts
+    If it cannot be made in time, it shows the student's texts without markup or colors; if even that fails, verdicts
     and points alone.
 
     Args:

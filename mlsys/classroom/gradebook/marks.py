@@ -10,7 +10,7 @@ from nbformat import NotebookNode
 
 from mlsys.classroom.gradebook.feedback import feedback_page
 from mlsys.classroom.gradebook.scores import comments_of_people, marks_in
-from mlsys.classroom.intake.normalise import is_answer
+from mlsys.classroom.intake.normalize import is_answer
 from mlsys.classroom.store.marks import Marks
 from mlsys.classroom.store.record import Record
 from mlsys.classroom.store.store import Store

@@ -1,4 +1,4 @@
-"""What a student wrote, as HTML that is safe to show: code in colours, Markdown, or plain text.
+"""What a student wrote, as HTML that is safe to show: code in colors, Markdown, or plain text.
 
 This is called in the helper process only: see `mlsys.classroom.processes.limited`.
 """
@@ -21,15 +21,15 @@ _TAGS |= {"ol", "p", "pre", "s", "strong", "sub", "sup", "table", "tbody", "td",
 MAX_PROSE = 10_000
 """Characters of a written answer up to which it is set as Markdown; longer ones are shown as plain text."""
 MAX_CODE = 20_000
-"""The same for the colours of code."""
+"""The same for the colors of code."""
 
 Attachments = Mapping[str, Mapping[str, str]]
 """Pictures as `mlsys.classroom.intake.pictures` keeps them: by name, each with its MIME type and Base64."""
 
 
-@lru_cache(maxsize=400)  # a class shares its tests, and code is coloured once to see whether that takes too long
+@lru_cache(maxsize=400)  # a class shares its tests, and code is colored once to see whether that takes too long
 def code(source: str) -> str:
-    """Return Python in colours; plain text if it is very long or cannot be coloured."""
+    """Return Python in colors; plain text if it is very long or cannot be colored."""
     if len(source) > MAX_CODE:
         return plain(source, most=MAX_CODE)
     try:
@@ -38,8 +38,8 @@ def code(source: str) -> str:
         return plain(source, most=MAX_CODE)
 
 
-def colour_all(sources: Iterable[str]) -> None:
-    """Colour every text, in its full length: the time that formgrader's page would take for it."""
+def color_all(sources: Iterable[str]) -> None:
+    """Color every text, in its full length: the time that formgrader's page would take for it."""
     for source in sources:
         if len(source) > MAX_CODE:
             highlight(source, PythonLexer(), HtmlFormatter(nowrap=True))

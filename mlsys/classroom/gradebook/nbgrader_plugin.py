@@ -1,7 +1,7 @@
 """The course's own steps in nbgrader: `configure` puts them into its configurable lists.
 
-`nbgrader autograde LAB` in the course's folder then reads every file carefully (`SubmissionExporter`), normalises it
-(`Normalise`), runs every question in a process of its own (`RunQuestions`), writes the gradebook (`SaveScores`), and
+`nbgrader autograde LAB` in the course's folder then reads every file carefully (`SubmissionExporter`), normalizes it
+(`Normalize`), runs every question in a process of its own (`RunQuestions`), writes the gradebook (`SaveScores`), and
 records how the submission came out (`SaveRecord`).
 """
 
@@ -60,7 +60,7 @@ def configure(c: Config) -> None:
     c.Exporter.optimistic_validation = True  # once at the end instead of after each step
     c.Autograde.exporter_class = SubmissionExporter
     c.Autograde.sanitize_preprocessors = [
-        Normalise,
+        Normalize,
         steps.ClearOutput,
         steps.DeduplicateIds,
         steps.OverwriteKernelspec,
@@ -104,11 +104,11 @@ class SubmissionExporter(NotebookExporter):
         return self.from_notebook_node(notebook, resources, **kw)  # type: ignore[no-untyped-call]
 
 
-class Normalise(NbGraderPreprocessor):  # type: ignore[misc]
+class Normalize(NbGraderPreprocessor):  # type: ignore[misc]
     """Makes the submitted notebook canonical, with the repairs in its metadata."""
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> Processed:
-        """Normalise one submission."""
+        """Normalize one submission."""
         tree, lab, student = course_tree(), resources["nbgrader"]["assignment"], resources["nbgrader"]["student"]
         submission = digest(tree.submitted(lab, student).read_bytes())
         return canonical_with_limits(tree, lab, nb, submission), resources

@@ -4,7 +4,7 @@ nbgrader's formgrader shows the autograded notebook as a page of the instructor'
 Markdown as it is: a script in a written answer would run with the instructor's rights, and could change grades. So the
 autograded notebook holds all that is not the course's own as preformatted text, with pictures below it; the text itself
 stays in the cell's metadata, for the feedback page, which cleans it. Only code stays code, unless it would take
-formgrader too long to colour.
+formgrader too long to color.
 """
 
 import logging
@@ -13,22 +13,22 @@ from typing import Any
 
 from nbformat import NotebookNode
 
-from mlsys.classroom.intake.normalise import ADDED, is_answer
+from mlsys.classroom.intake.normalize import ADDED, is_answer
 from mlsys.classroom.processes.limited import imported_first, limited
 
 imported_first("mlsys.classroom.gradebook.markup")
 
 _log = logging.getLogger(__name__)
 
-MAX_COLOURING_S = 5.0
-"""Longest time for colouring the code of one submission may take, all of it together; it takes a tenth of one."""
+MAX_COLORING_S = 5.0
+"""Longest time for coloring the code of one submission may take, all of it together; it takes a tenth of one."""
 
 
 def quote_written(notebook: NotebookNode) -> None:
     """Quote the student's cells of a canonical notebook."""
     cells = [cell for cell in notebook.cells if is_students(cell)]
     code = [cell for cell in cells if cell.cell_type == "code"]
-    slow = not _colours_in_time([cell.source for cell in code])
+    slow = not _colors_in_time([cell.source for cell in code])
     for cell in cells:
         if cell.cell_type != "code" or slow:
             _quote(cell)
@@ -55,7 +55,7 @@ def written(cell: Any) -> str:
 
 
 def written_as(cell: Any) -> str:
-    """Return the type of the cell in which the student wrote it; "raw" for code that takes too long to colour."""
+    """Return the type of the cell in which the student wrote it; "raw" for code that takes too long to color."""
     kind: str = cell.metadata["mlsys"].get("written_as", cell.cell_type)
     return kind
 
@@ -71,16 +71,16 @@ def _quote(cell: NotebookNode) -> None:
         cell.pop(part, None)
 
 
-def _colours_in_time(sources: list[str]) -> bool:
+def _colors_in_time(sources: list[str]) -> bool:
     try:
-        limited(_colour_all, sources, time_s=MAX_COLOURING_S)
+        limited(_color_all, sources, time_s=MAX_COLORING_S)
     except Exception as error:  # formgrader would meet the same
-        _log.info("the code of a submission is shown without colours: %s", type(error).__name__)
+        _log.info("the code of a submission is shown without colors: %s", type(error).__name__)
         return False
     return True
 
 
-def _colour_all(sources: list[str]) -> None:
-    from mlsys.classroom.gradebook.markup import colour_all  # in the helper process, which has it loaded
+def _color_all(sources: list[str]) -> None:
+    from mlsys.classroom.gradebook.markup import color_all  # in the helper process, which has it loaded
 
-    colour_all(sources)
+    color_all(sources)

@@ -62,7 +62,7 @@ def record_result(tree: CourseTree, store: Store, lab: Lab, judged: Judged, stat
         store: where the record goes.
         lab: the lab.
         judged: what was found.
-        state: what the record is recognised by; empty if it is to be graded again next time.
+        state: what the record is recognized by; empty if it is to be graded again next time.
 
     Raises:
         UserError: the course's folder cannot be written, or its disk is full.

@@ -15,7 +15,7 @@ from nbgrader.utils import compute_checksum, is_grade, is_locked, is_solution
 
 from mlsys.classroom.gradebook.feedback import feedback_page
 from mlsys.classroom.gradebook.quote_answers import quote_written
-from mlsys.classroom.intake.normalise import grade_id, is_answer
+from mlsys.classroom.intake.normalize import grade_id, is_answer
 from mlsys.classroom.store.record import QuestionRecord, Record
 from mlsys.core.files import write_atomically
 from mlsys.course.nbgrader import nbgrader_config, open_gradebook

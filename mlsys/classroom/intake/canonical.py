@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from nbformat import NotebookNode
 
-from mlsys.classroom.intake.normalise import ADDED, grade_id, normalise
+from mlsys.classroom.intake.normalize import ADDED, grade_id, normalize
 from mlsys.core.cells import defined_names, free_names, parse, plain_python, used_names
 from mlsys.course.lab import PREDICT, SETUP, SOLUTION, Cell, Lab
 from mlsys.course.notebook import read_notebook
@@ -56,7 +56,7 @@ def canonical_notebook(tree: CourseTree, lab: str, submitted: NotebookNode) -> N
     elif version != current:
         notes = [f"The notebook says version {version[:20]!r} of the lab, which is not kept; {current} was used."]
         version = current
-    canonical = normalise(submitted, released, original)
+    canonical = normalize(submitted, released, original)
     canonical.notebook.metadata["mlsys"] |= {
         "submitted_version": version,
         "claimed_version": "" if claimed == current else claimed[:20],

@@ -140,7 +140,7 @@ def clean(content: dict[str, Any]) -> NotebookNode:
             text, attachments = pictures.take(text, _mapping(cell.get("attachments")))
         metadata = _mapping(cell.get("metadata"))
         kept: dict[str, Any] = {"nbgrader": _flags(_mapping(metadata["nbgrader"]))} if "nbgrader" in metadata else {}
-        # nbformat allows only short plain ids; the student's own serves only to recognise the cell.
+        # nbformat allows only short plain ids; the student's own serves only to recognize the cell.
         kept["student_id"] = _text(cell.get("id"))
         notebook.cells.append(new_cell(kind, text, f"s-{position}", kept, attachments))
     if pictures.left_out:

@@ -50,7 +50,7 @@ def _begin(index: int, side_by_side: int, environment: dict[str, str]) -> None:
     # Ctrl-C reaches workers too; the run says what there is to say, and here it would end in a traceback.
     signal.signal(signal.SIGINT, lambda *_: sys.exit(130))
     # What this process starts inherits its cores, and student code cannot leave them: however many processes it runs, a
-    # neighbour's code keeps its time.
+    # neighbor's code keeps its time.
     os.sched_setaffinity(0, share_of_cores(index, side_by_side, os.sched_getaffinity(0)))
     import torch
 

@@ -141,7 +141,7 @@ def days_after(due: datetime, days: int) -> datetime:
     datetime.timedelta(days=1, seconds=3600)
     """
     later = due + timedelta(days=days)
-    # Where the clock skips or repeats that time, the later of both readings counts, in the student's favour.
+    # Where the clock skips or repeats that time, the later of both readings counts, in the student's favor.
     return max(aware(later.replace(fold=fold), "the due time") for fold in (0, 1))
 
 

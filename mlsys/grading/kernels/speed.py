@@ -1,6 +1,6 @@
 """Speed of a student's kernel, as a ratio to a reference that is timed in the same race on the same device.
 
-Points follow from `t_reference / t_student`, at the favourable end of its interval: all of them from `FULL_AT` on, none
+Points follow from `t_reference / t_student`, at the favorable end of its interval: all of them from `FULL_AT` on, none
 up to `NONE_AT`, and a share in between.
 """
 

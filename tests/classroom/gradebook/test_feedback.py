@@ -84,7 +84,7 @@ def test_a_backtick_alone_stays_as_it_is() -> None:
 RECORD = Record("ann", "adding", "1", "now", questions=(QuestionRecord("a", "Why?", "a-why", "passed", 3.5, 4),))
 DOT = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
 SLOW = "\t\n" * 10_000
-"""Text that pygments takes more than ten seconds to colour."""
+"""Text that pygments takes more than ten seconds to color."""
 
 
 def graded(answer: str, added: str = "x = 1", **attachments: Any) -> NotebookNode:

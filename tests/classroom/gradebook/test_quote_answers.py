@@ -122,9 +122,9 @@ def test_nothing_that_is_hard_to_show_changes_a_score(graded: tuple[CourseTree, 
     assert scores == dict.fromkeys(("lost", "ordinary", "pasted", "raw", "slow"), 6)
 
 
-def test_slow_colours_do_not_hold_up_the_class(graded: tuple[CourseTree, Batch, float]) -> None:
+def test_slow_colors_do_not_hold_up_the_class(graded: tuple[CourseTree, Batch, float]) -> None:
     tree, _, took_s = graded
-    assert took_s < 70  # six times twelve seconds would be the colours alone
+    assert took_s < 70  # six times twelve seconds would be the colors alone
     page = tree.feedback("adding", "slow").read_text()
     assert "x = 5" in page
     assert "<strong>6</strong> of 12 points" in page
@@ -153,7 +153,7 @@ def test_the_title_of_the_page_is_the_labs(graded: tuple[CourseTree, Batch, floa
     assert "<h1>Adding</h1>" in graded[0].feedback("adding", "raw").read_text()
 
 
-def test_the_markers_page_of_slow_colours_comes_soon(graded: tuple[CourseTree, Batch, float]) -> None:
+def test_the_markers_page_of_slow_colors_comes_soon(graded: tuple[CourseTree, Batch, float]) -> None:
     began = time.monotonic()
     assert "x = 5" in formgraders_page(graded[0], "slow")
     assert time.monotonic() - began < 20

@@ -58,12 +58,12 @@ def test_wrong_edge_tiles_point_to_a_mask(matrices):
     assert "mask" in message(wrong, right, tile=TILE)
 
 
-def test_a_transposed_result_is_recognised(matrices):
+def test_a_transposed_result_is_recognized(matrices):
     right = matrices[2]
     assert "transpose" in message(right.T.contiguous(), right, tile=TILE)
 
 
-def test_elements_that_nobody_wrote_are_recognised(matrices):
+def test_elements_that_nobody_wrote_are_recognized(matrices):
     right = matrices[2]
     wrong = right.clone()
     wrong[16:32] = float("nan")
@@ -99,7 +99,7 @@ def test_a_softmax_that_counts_what_lies_past_the_row_points_to_other(matrices):
     assert "digits" not in text
 
 
-def test_numbers_past_the_largest_of_a_dtype_are_recognised(matrices):
+def test_numbers_past_the_largest_of_a_dtype_are_recognized(matrices):
     right = matrices[2].half()
     wrong = right.clone()
     wrong[:, 3] = float("inf")

@@ -64,7 +64,7 @@ WRONG = {
     "lanes_meet": (((1,), zeros(8), 16), "conflicting stores", (0,), (0,), "out"),
     "total_without_atomics": (((3,), x(), zeros(1), 10, 4), "race", None, None, "out"),
     "clears_then_adds": (((3,), x(12), zeros(1), 4), "race", None, None, "out"),
-    "neighbours": (((5,), x(5), zeros(5), 5), "race", None, None, "out"),
+    "neighbors": (((5,), x(5), zeros(5), 5), "race", None, None, "out"),
     "copy_by_descriptor": (
         ((2, 2), described(torch.ones(12, 12)), zeros(8, 12), 12, 12, 8), "out of bounds", (1, 0), (0, 0), "out",
     ),
@@ -79,7 +79,7 @@ WRONG = {
     "running_sum_from_the_end": (((1,), x(), zeros(10), 10, 16), "masked lane used", (0,), (0,), "x"),
     "draws_tickets": (((4,), zeros(4), counter()), "order dependent", (0,), None, "out"),
     "adds_and_takes_the_largest": (((4,), counter()), "order dependent", None, None, "out"),
-    "waits_for_its_neighbour": (((3,), torch.zeros(3, dtype=torch.int32)), "order dependent", None, None, None),
+    "waits_for_its_neighbor": (((3,), torch.zeros(3, dtype=torch.int32)), "order dependent", None, None, None),
 }  # fmt: skip
 
 
@@ -129,7 +129,7 @@ def test_what_is_outside_the_view_and_inside_its_storage_is_out_of_bounds(launch
     assert part in one.message
 
 
-def test_the_neighbour_in_memory_is_not_the_tensor():
+def test_the_neighbor_in_memory_is_not_the_tensor():
     both = torch.ones(20)
     (one,) = found("loads_past_the_end", (3,), both[:10], both[10:], zeros(10), 10, 4)
     assert (one.kind, one.tensor) == ("out of bounds", "x")
@@ -157,7 +157,7 @@ def test_the_callers_tensors_stay_as_they_are(name):
 
 def test_tensors_that_share_memory_share_it_in_the_inspection():
     data = x()
-    kinds = {one.kind for one in found("neighbours", (5,), data[1:6], data[:5], 5)}
+    kinds = {one.kind for one in found("neighbors", (5,), data[1:6], data[:5], 5)}
     assert "race" in kinds
 
 

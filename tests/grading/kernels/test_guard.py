@@ -42,7 +42,7 @@ def test_a_write_outside_the_result_is_reported_with_its_reach(offset):
         guarded(store)(torch.ones(3, 4))
 
 
-def test_a_write_that_repeats_its_neighbour_is_seen_too():
+def test_a_write_that_repeats_its_neighbor_is_seen_too():
     # Guards of zeros would miss an unmasked x + y, which writes the sum of two guards.
     def add(x, y):
         out = torch.empty(4)

@@ -28,7 +28,7 @@ def test_points_rise_in_proportion_between_the_two_ends():
     assert points_fraction(0.45) - points_fraction(0.40) == pytest.approx(0.05 / 0.7, abs=1e-3)
 
 
-def test_the_favourable_end_of_the_interval_counts():
+def test_the_favorable_end_of_the_interval_counts():
     assert result(0.79).verdict.name == "passed"
     assert result(0.75).verdict.name == "slow"
 

@@ -17,14 +17,14 @@ def kernel(x_ptr, out_ptr, size, TILE: tl.constexpr):
     i = tl.program_id(0) * TILE + tl.arange(0, TILE)
     tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < size) * 2, mask=i < size)
 
-# %% no specialising by name
+# %% no specializing by name
 # right: 2 * x
 @triton.jit(do_not_specialize=["size"])
 def kernel(x_ptr, out_ptr, size, TILE: tl.constexpr):
     i = tl.program_id(0) * TILE + tl.arange(0, TILE)
     tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < size) * 2, mask=i < size)
 
-# %% no specialising by number
+# %% no specializing by number
 # right: 2 * x
 @triton.jit(do_not_specialize=[2], do_not_specialize_on_alignment=["size"])
 def kernel(x_ptr, out_ptr, size, TILE: tl.constexpr):

@@ -1,4 +1,4 @@
-"""Limits hold for all processes of a question together, however they hide; a neighbour's load is nobody's fault."""
+"""Limits hold for all processes of a question together, however they hide; a neighbor's load is nobody's fault."""
 
 import contextlib
 import os

@@ -98,7 +98,7 @@ class Pairs(dict):
         return [(1, 1)]
 
 
-class Colour(enum.Enum):
+class Color(enum.Enum):
     RED = 1
 
 
@@ -157,7 +157,7 @@ def test_a_value_of_a_derived_class_arrives_as_the_plain_one(value, plain_value)
         torch.ones(2, device="meta"),
         {"key": object()},
         {(1, 2): 3},
-        [[Colour.RED]],
+        [[Color.RED]],
         [0] * MAX_ITEMS,
     ],
     ids=lambda value: type(value).__name__,

@@ -45,7 +45,7 @@ def peak_rss_bytes(processes: list[Path]) -> int:
 def waited_for_cpu_s(processes: list[Path]) -> float:
     """Return the longest time that one thread was ready to run while other threads had the CPUs.
 
-    Not the sum over threads: sixty of one question that wait for each other are no sign of a neighbour's load.
+    Not the sum over threads: sixty of one question that wait for each other are no sign of a neighbor's load.
     Zero where the kernel does not count it.
     """
     tasks = [task for process in processes for task in _tasks(process)]

@@ -30,7 +30,7 @@ class Canonical:
     repairs: tuple[str, ...]
 
 
-def normalise(submitted: NotebookNode, released: NotebookNode, original: NotebookNode | None = None) -> Canonical:
+def normalize(submitted: NotebookNode, released: NotebookNode, original: NotebookNode | None = None) -> Canonical:
     """Return the canonical form of a submission.
 
     Args:
@@ -216,7 +216,7 @@ class _Report:
 
     def _marks(self, cell: NotebookNode, target: NotebookNode, name: str) -> Iterable[str]:
         if grade_id(cell) != grade_id(target):
-            yield f"{name} had lost its marks; it was recognised and got them back."
+            yield f"{name} had lost its marks; it was recognized and got them back."
             return
         marks, right = cell.metadata["nbgrader"], target.metadata["nbgrader"]
         wrong = [
