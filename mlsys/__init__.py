@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from mlsys.hardware import Hardware
 
 _ROOMS = (
-    "compiler",
     "constants",
     "costs",
     "dataflow",
@@ -42,7 +41,7 @@ __version__ = "0.1.0"
 def __getattr__(name: str) -> Any:
     if name == "Hardware":
         return import_module("mlsys.hardware").Hardware
-    if name in _ROOMS:
+    if name in (*_ROOMS, "compiler"):  # which has no page of its own, since it needs torch to be imported
         return import_module(f"mlsys.{name}")
     raise AttributeError(f"module 'mlsys' has no attribute {name!r}")
 

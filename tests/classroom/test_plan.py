@@ -57,7 +57,7 @@ def _forget() -> None:
         "costs/carbon.py",
         "data/carbon.toml",
         "data/prices.toml",
-        "systolic/cycles.py",
+        "scaling/ring.py",
         "cli/main.py",
         "classroom/canvas/fill.py",
         "classroom/gradebook/feedback.py",
@@ -89,7 +89,7 @@ def test_what_a_verdict_may_depend_on_judges_everybody_again(edited: Edited, nam
 
 def test_what_a_lab_imports_counts_for_it(adding: tuple[Path, CourseTree, Path], tmp_path: Path) -> None:
     text = (adding[0] / "labs" / "adding" / "lab.py").read_text()
-    (tmp_path / "lab.py").write_text(text.replace("from mlsys import grading", "from mlsys import grading, systolic"))
+    (tmp_path / "lab.py").write_text(text.replace("from mlsys import grading", "from mlsys import grading, scaling"))
     ours, other = released_lab(adding[1], "adding"), Lab.load(tmp_path / "lab.py")
     assert plan._package_digest([ours]) != plan._package_digest([other])
 

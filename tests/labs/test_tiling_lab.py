@@ -251,7 +251,7 @@ def test_the_tiles_of_the_challenge_fit_by_the_rule_that_students_have():
 
 def test_the_numbers_of_the_introduction_are_those_of_the_chips():
     prose = TILING.lab.cells[0].source
-    for chip, words in (("t4", "a T4 does about {}"), ("h100-sxm", "an H100 does about {}")):
+    for chip, words in (("t4", "a T4 does about {}"), ("h100-sxm", "An H100 does about {}")):
         ridge = Hardware.get(chip).ridge_point("fp32").m_as("flop/byte")
         assert words.format(round(ridge)) in " ".join(prose.split())
 

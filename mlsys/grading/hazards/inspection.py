@@ -51,7 +51,7 @@ def inspect(
 
     Raises:
         InvalidValue: an argument that a launch could not use, with what to pass.
-        triton.runtime.errors.InterpreterError: the kernel itself raised an exception.
+        InterpreterError: Triton raises it if the kernel itself raised an exception.
     """
     _check_kernel(kernel)
     return _inspect(kernel, grid, args, constants, frozenset(unwritten))[0]

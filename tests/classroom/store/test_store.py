@@ -160,5 +160,5 @@ def test_a_history_is_read_as_it_was_written_and_as_a_list_alone(store: FileStor
 def test_a_history_of_another_form_is_named(store: FileStore, content: str) -> None:
     path = store.tree.attempts("adding", "ann")
     place(path, content)
-    with pytest.raises(UserError, match=r"attempts.json cannot be read \(.+\): mend it"):
+    with pytest.raises(UserError, match=r"attempts.json cannot be read \(.+\): correct it"):
         store.history("adding", "ann")
