@@ -36,7 +36,8 @@ def inspect(
     """Run a kernel in Triton's interpreter, and return what is wrong with its accesses.
 
     The kernel runs on copies of its tensors: the caller's stay as they are. `mlsys.grading.hazards.finding.KINDS` lists
-    the kinds of findings. Each wrong line is reported once for each tensor and kind.
+    the kinds of findings. Each wrong line is reported once for each tensor and kind. If the kernel itself raises an
+    exception, Triton's `InterpreterError` passes through.
 
     Args:
         kernel: a `@triton.jit` function, made with or without TRITON_INTERPRET.
@@ -51,7 +52,6 @@ def inspect(
 
     Raises:
         InvalidValue: an argument that a launch could not use, with what to pass.
-        InterpreterError: Triton raises it if the kernel itself raised an exception.
     """
     _check_kernel(kernel)
     return _inspect(kernel, grid, args, constants, frozenset(unwritten))[0]
