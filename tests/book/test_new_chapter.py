@@ -132,7 +132,7 @@ def test_a_new_chapter_builds_without_a_warning(tree: Path) -> None:
 def test_each_fault_is_named_with_page_line_and_cure(tree: Path) -> None:
     page = begin(tree)
     text = page.read_text()
-    text = text.replace("% given: 640 pJ: printed in the cited table\n", "")
+    text = text.replace("% given: 3.7 pJ: printed in the cited table\n", "")
     text = text.replace("{term}`ridge point`", "{term}`ridge pint`")
     text = text.replace('    alt: "What the picture shows, in words, for somebody who cannot see it."', '    alt: ""')
     text = text.replace("right: true", "right: false")
@@ -143,7 +143,7 @@ def test_each_fault_is_named_with_page_line_and_cure(tree: Path) -> None:
     report = faults(done)
     assert done.returncode != 0
     for complaint in (
-        r"host-link\.md:\d+: ERROR: the number '640 pJ' .*% given: 640 pJ: REASON",
+        r"host-link\.md:\d+: ERROR: the number '3.7 pJ' .*% given: 3.7 pJ: REASON",
         r"host-link\.md:\d+: ERROR: the glossary has no term 'ridge pint': add it to book/reference/glossary\.md",
         r"host-link.*a picture has no alt text; say in words",
         r"host-link\.md:\d+: ERROR: quiz 'host-link-one': no choice is marked right: give exactly one",
