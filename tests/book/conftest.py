@@ -20,6 +20,15 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
         """Say nothing: pytest shows what matters."""
 
 
+@pytest.fixture
+def closed_figures() -> Iterator[None]:
+    """Close what a test has drawn."""
+    yield
+    import matplotlib.pyplot as plt
+
+    plt.close("all")
+
+
 @pytest.fixture(scope="session")
 def site() -> Path:
     """The folder of the built site."""

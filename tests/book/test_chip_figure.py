@@ -1,7 +1,6 @@
 """The box diagram of a GPU: its rates are the sourced ones, and what is stressed is what was asked for."""
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,11 +12,7 @@ from _figures import chip as figures  # noqa: E402
 
 from mlsys.viz import COLORS  # noqa: E402
 
-
-@pytest.fixture(autouse=True)
-def _closed_figures() -> Iterator[None]:
-    yield
-    plt.close("all")
+pytestmark = pytest.mark.usefixtures("closed_figures")
 
 
 def test_the_rates_of_an_a100_are_those_of_its_documents() -> None:

@@ -1,7 +1,6 @@
 """Figures of the memory wall: every point has its name, and what is drawn is what was counted."""
 
 import sys
-from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
 
@@ -16,11 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "book"))
 
 from _figures import memory_wall as figures  # noqa: E402
 
-
-@pytest.fixture(autouse=True)
-def _closed_figures() -> Iterator[None]:
-    yield
-    plt.close("all")
+pytestmark = pytest.mark.usefixtures("closed_figures")
 
 
 def texts() -> list[str]:

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from helpers.redteam_twins import twin
 from mlsys.classroom.grade_class import Batch, Options, grade_class
-from mlsys.classroom.store.record import QuestionRecord
+from mlsys.classroom.store.record import WAITING, QuestionRecord
 from mlsys.core.cells import defined_names
 from mlsys.course.lab import PREDICT, SOLUTION, Lab
 from mlsys.course.notebook import read_notebook, write_notebook
@@ -162,6 +162,16 @@ class Graded:
         ]
         [record] = [one for one in self.batch.records[student].questions if one.question == question]
         return record
+
+    def lost_by_honest(self) -> list[tuple[str, str, str, str]]:
+        """Questions that no attack touches and that still lost points: student, question, verdict and message."""
+        return [
+            (student, question.question, question.verdict, question.message)
+            for student, attempt in self.attempts.items()
+            for question in self.batch.records[student].questions
+            if not any(question.question in attack.questions for attack in attempt.attacks)
+            and question.verdict not in ("passed", *WAITING)
+        ]
 
     def points(self, question: str) -> float:
         """All the points of a question."""

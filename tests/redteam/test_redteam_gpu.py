@@ -12,7 +12,6 @@ from helpers.on_gpu import GRADING_CONFIG, needs_gpu, read_records, write_record
 from helpers.redteam_record import RESULTS, digest_of_list
 from helpers.redteam_samples import Attack, Graded, grade_attacks, read_attacks
 
-from mlsys.classroom.store.record import WAITING
 from mlsys.measure.device import gpu_device
 
 ATTACKS = read_attacks("gpu")
@@ -39,7 +38,7 @@ def graded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
                 "message": message.split("\n")[0][:200],
             }
         )
-    honest_lost = [" ".join([kind, *lost[:3]]) for lost in lost_by_honest(found)]
+    honest_lost = [" ".join([kind, *lost[:3]]) for lost in found.lost_by_honest()]
     write_record(RESULTS, with_other_kind(kind, rows, honest_lost))
     return kind, found
 
@@ -58,17 +57,6 @@ def with_other_kind(kind: str, rows: list[dict[str, Any]], honest_lost: list[str
     }
 
 
-def lost_by_honest(graded: Graded) -> list[tuple[str, str, str, str]]:
-    """Questions that no attack touches and that still lost points."""
-    return [
-        (student, question.question, question.verdict, question.message)
-        for student, attempt in graded.attempts.items()
-        for question in graded.batch.records[student].questions
-        if not any(question.question in attack.questions for attack in attempt.attacks)
-        and question.verdict not in ("passed", *WAITING)
-    ]
-
-
 @pytest.mark.gpu
 @needs_gpu
 @pytest.mark.timeout(1800)
@@ -83,4 +71,4 @@ def test_an_attack_on_a_gpu_scores_nothing_and_gets_its_verdict(graded: tuple[st
 @needs_gpu
 @pytest.mark.timeout(1800)
 def test_honest_work_on_the_same_gpu_keeps_its_points(graded: tuple[str, Graded]) -> None:
-    assert lost_by_honest(graded[1]) == []
+    assert graded[1].lost_by_honest() == []

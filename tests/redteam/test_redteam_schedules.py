@@ -5,8 +5,6 @@ from collections import Counter
 import pytest
 from helpers.redteam_samples import HERE, Attack, Graded, grade_attacks, grade_without_tricks, read_attacks
 
-from mlsys.classroom.store.record import WAITING
-
 ATTACKS = read_attacks("schedules")
 CONFIG = 'c.RunQuestions.cpu_limit_s = 20\nc.RunQuestions.device = "cpu"\n'
 
@@ -35,14 +33,7 @@ def test_an_attack_on_a_schedule_scores_nothing_and_gets_its_verdict(graded: Gra
 
 
 def test_every_question_that_was_not_attacked_keeps_its_points(graded: Graded) -> None:
-    lost = [
-        (student, question.question, question.verdict, question.message)
-        for student, attempt in graded.attempts.items()
-        for question in graded.batch.records[student].questions
-        if not any(question.question in attack.questions for attack in attempt.attacks)
-        and question.verdict not in ("passed", *WAITING)
-    ]
-    assert lost == []
+    assert graded.lost_by_honest() == []
 
 
 @each()
