@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from matplotlib.colors import ListedColormap
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from mlsys import viz
@@ -40,12 +41,13 @@ def steps(ways: Mapping[str, Mapping[str, float]]) -> None:
 
 def heatmap() -> None:
     """Draw Amdahl's speedup over the speedup S of a part and the part's share p of the time."""
-    fig, ax, colors, _ = viz.setup_plot(figsize=(WIDTH, 3.6))
+    fig, ax, colors, plt = viz.setup_plot(figsize=(WIDTH, 3.6))
     speedups = np.geomspace(1, 1000, 121)
     # The lines end at p = 0.999; distances on the axis are those of log(1 - p).
     serial = np.geomspace(1 - SHARES[0], 1 - SHARES[1], 121)
     grid = np.array(amdahl_grid([float(1 - x) for x in serial], [float(x) for x in speedups]))
-    shown = ax.pcolormesh(speedups, serial, np.log10(grid), cmap="YlGnBu", shading="gouraud", rasterized=True)
+    pale = ListedColormap(plt.get_cmap("YlGnBu")(np.linspace(0, 0.55, 128)))  # the numbers on the lines stay legible
+    shown = ax.pcolormesh(speedups, serial, np.log10(grid), cmap=pale, shading="gouraud", rasterized=True)
     lines = ax.contour(speedups, serial, grid, levels=LEVELS[1:], colors=colors["primary"], linewidths=0.9)
     ax.clabel(lines, fmt=lambda level: f"{level:g}x", fontsize=8)
     ax.set(xscale="log", yscale="log", xlabel="speedup S of the accelerated part", ylabel="its share p of the time")
