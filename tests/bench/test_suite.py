@@ -11,6 +11,8 @@ import pytest
 
 from mlsys.measure.device import Device
 
+pytestmark = pytest.mark.proof
+
 torch = pytest.importorskip("torch")
 if find_spec("triton") is None:  # looked for, not imported: labs must decide before that whether to interpret
     pytest.skip("needs triton", allow_module_level=True)
