@@ -39,6 +39,8 @@ def test_every_measurement_of_the_book_runs(suite):
         "matmul by dtype": 2,
         "dense layer by batch": 2,
         "ResNet-50": 4,
+        "convolution": 2,
+        "layout change": 3,
         "softmax": 1,
         "layernorm": 1,
         "embedding": 1,
@@ -63,6 +65,8 @@ def test_rates_are_of_the_bytes_and_flops_that_a_call_must_do(suite):
     assert work("layernorm", "torch") == pytest.approx((2 * 64 * 32 + 2 * 32) * 2 / 1e9)
     assert work("embedding", "torch") == pytest.approx((64 * (8 * 4 + 8) + 16 * 8 * 4) / 1e9)
     assert work("matmul by dtype", "vendor library") == pytest.approx(2 * 64**3 / 1e12)
+    assert work("convolution", "NHWC") == pytest.approx(2 * 2 * 4 * 8 * 8 * 4 * 9 / 1e12)
+    assert work("layout change", "to NHWC") == pytest.approx(2 * 2 * 2 * 4 * 8 * 8 / 1e9)
     # A side of 32 instead of 224: each convolution's maps have 49 times fewer places, the classifier stays.
     classifier = 2 * 2048 * 1000
     expected = (2 * 4_089_184_256 - classifier) / 49 + classifier
