@@ -39,8 +39,9 @@ def bank_passes(addresses: Iterable[int], *, element_bytes: int) -> int:
     words that the lanes need from one bank.
 
     Args:
-        addresses: Byte address of each active lane's element, a multiple of `element_bytes`. A warp whose lanes read
-            more than 4 bytes each is served in groups: 16 lanes of 8 bytes or 8 lanes of 16. Pass one group.
+        addresses: Byte address of each active lane's element, a multiple of `element_bytes`. All
+            banks together deliver 128 bytes in a pass, so count a wider read in groups: 16 lanes of 8 bytes, or 8 lanes
+            of 16.
         element_bytes: Bytes that each lane reads: 1, 2, 4, 8 or 16.
 
     Raises:
