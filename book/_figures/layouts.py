@@ -18,6 +18,8 @@ CHANNELS = {"R": ("RedL", "RedLine"), "G": ("GreenL", "GreenLine"), "B": ("BlueL
 FP32_BYTES = 4
 SIDE = 32
 """Rows and columns of the tile of words."""
+CORNER = 6
+"""Rows and columns of the tile whose banks are written as numbers."""
 
 
 def strips(marked: tuple[int, int, int, int]) -> None:
@@ -113,7 +115,7 @@ def transposes(side: int) -> None:
     ax.axis("off")
 
 
-def tiles(places: Mapping[str, Callable[[int, int], int]], column: int = 4) -> None:
+def tiles(places: Mapping[str, Callable[[int, int], int]], column: int = 2) -> None:
     """Draw the bank of every word of a tile of 32 x 32 words, one panel for each way to store it.
 
     Args:
@@ -123,16 +125,23 @@ def tiles(places: Mapping[str, Callable[[int, int], int]], column: int = 4) -> N
     viz.apply_style()
     import matplotlib.pyplot as plt
 
-    fig, panels = plt.subplots(1, len(places), figsize=(WIDTH, 2.75), layout="constrained", sharey=True)
-    for ax, (name, place) in zip(panels, places.items(), strict=True):
+    fig, panels = plt.subplots(2, len(places), figsize=(WIDTH, 4.3), layout="constrained")
+    for (corner, whole), (name, place) in zip(panels.T, places.items(), strict=True):
         banks = np.array([[bank_of(FP32_BYTES * place(row, col)) for col in range(SIDE)] for row in range(SIDE)])
         needed = bank_passes([FP32_BYTES * place(row, column) for row in range(SIDE)], element_bytes=FP32_BYTES)
-        shown = ax.imshow(banks, cmap="viridis", interpolation="nearest", rasterized=True)
-        ax.add_patch(Rectangle((column - 0.5, -0.5), 1, SIDE, fill=False, edgecolor=viz.COLORS["RedLine"], linewidth=2))
-        ax.set(xticks=[0, 16, 31], yticks=[0, 16, 31])
-        ax.set_title(f"{name}\n{needed} pass{'es' if needed > 1 else ''}", fontsize=10)
-        ax.grid(visible=False)
-    panels[0].set_ylabel("row of the tile")
-    panels[len(places) // 2].set_xlabel("column of the tile")
-    bar = fig.colorbar(shown, ax=list(panels), label="bank", shrink=0.62, aspect=14)
+        for (row, col), bank in np.ndenumerate(banks[:CORNER, :CORNER]):
+            fill = viz.COLORS["OrangeL"] if col == column else "white"
+            corner.add_patch(Rectangle((col, row), 1, 1, facecolor=fill, edgecolor=viz.COLORS["grid"]))
+            corner.text(col + 0.5, row + 0.52, str(bank), ha="center", va="center", fontsize=9)
+        corner.set(xlim=(0, CORNER), ylim=(CORNER, 0), aspect="equal", xticks=[], yticks=[])
+        corner.set_title(f"{name}\n{needed} pass{'es' if needed > 1 else ''}", fontsize=10)
+        shown = whole.imshow(banks, cmap="viridis", interpolation="nearest", rasterized=True)
+        frame = (column - 0.5, -0.5)
+        whole.add_patch(Rectangle(frame, 1, SIDE, fill=False, edgecolor=viz.COLORS["OrangeLine"], linewidth=1.6))
+        whole.set(xticks=[0, 16, 31], yticks=[0, 16, 31])
+        for ax in (corner, whole):
+            ax.grid(visible=False)
+    panels[0, 0].set_ylabel("the first six rows")
+    panels[1, 0].set_ylabel("all rows")
+    bar = fig.colorbar(shown, ax=panels[1].tolist(), label="bank", location="bottom", aspect=34)
     bar.set_ticks([0, 8, 16, 24, 31])

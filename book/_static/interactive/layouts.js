@@ -1,8 +1,8 @@
 // The coalescing player: the lanes of a warp read one after the other, and every sector that they touch moves whole.
 "use strict";
 
-courseFigure.start("layouts", "Each row is a line of 128 bytes with its first byte, cut into four sectors. Pale: the " +
-  "sector moves. Dark: bytes that a lane asked for. Orange: the last lane. Untouched lines are left out.",
+courseFigure.start("layouts", "Each row is a line of 128 bytes, with its first byte, cut into four sectors. A filled " +
+  "sector moves. The small boxes are what lanes asked for, orange the last lane. Untouched lines are left out.",
 ({ controls, svg, result }, numbers, redraw) => {
   const { choice, nextId, slider, value } = courseFigure;
   const { lanes: LANES, sector: SECTOR, line: LINE } = numbers.sizes;
