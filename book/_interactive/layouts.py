@@ -38,12 +38,12 @@ def _gathered(rows: int, elements: int) -> list[int]:
 
 
 PATTERNS: dict[str, dict[str, Any]] = {
-    "nchw-w": {"label": "NCHW image: 32 pixels of a row, one channel", "stride": _STRIDES["NCHW"]["w"], "width": 2},
-    "nhwc-w": {"label": "NHWC image: 32 pixels of a row, one channel", "stride": _STRIDES["NHWC"]["w"], "width": 2},
-    "nhwc-c": {"label": "NHWC image: 32 channels of one pixel", "stride": _STRIDES["NHWC"]["c"], "width": 2},
-    "nchw-c": {"label": "NCHW image: 32 channels of one pixel", "stride": _STRIDES["NCHW"]["c"], "width": 2},
-    "rows": {"label": "Gather: 4 rows of a table, 8 elements each", "elements": _gathered(4, 8), "width": 4},
-    "gather": {"label": "Gather: 32 elements from 32 rows", "elements": _gathered(32, 1), "width": 4},
+    "nchw-w": {"label": "NCHW: 32 pixels of one channel", "stride": _STRIDES["NCHW"]["w"], "width": 2},
+    "nhwc-w": {"label": "NHWC: 32 pixels of one channel", "stride": _STRIDES["NHWC"]["w"], "width": 2},
+    "nhwc-c": {"label": "NHWC: 32 channels of one pixel", "stride": _STRIDES["NHWC"]["c"], "width": 2},
+    "nchw-c": {"label": "NCHW: 32 channels of one pixel", "stride": _STRIDES["NCHW"]["c"], "width": 2},
+    "rows": {"label": "Gather: 4 rows of 8 elements", "elements": _gathered(4, 8), "width": 4},
+    "gather": {"label": "Gather: 1 element of 32 rows", "elements": _gathered(32, 1), "width": 4},
 }
 """What a warp may read: elements at a stride, or a list of them; and the bytes of an element."""
 

@@ -209,6 +209,7 @@ def test_measuring_kernels_compile_to_what_they_measure(capability):
     assert found["fma_kernel"]["fma"] == 16 * triton_kernels.FMA_CHAINS // 128
     assert found["fma_kernel"]["global_loads"] == []
     assert set(found["strided_sum_kernel"]["global_loads"]) == {"ld.global.v4.b32"}
+    assert set(found["strided_sum_kernel, apart"]["global_loads"]) == {"ld.global.b32"}
 
 
 def interpreted(program):
