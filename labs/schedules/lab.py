@@ -11,7 +11,7 @@
 #   mlsys:
 #     lab: schedules
 #     version: "1"
-#     withheld: [mlsys.dataflow, mlsys.grading.checks.network_plan, mlsys.systolic, mlsys.traffic]
+#     withheld: [mlsys.dataflow, mlsys.grading.replays.network_plan, mlsys.systolic, mlsys.traffic]
 # ---
 
 # %% [markdown]
@@ -55,6 +55,7 @@ if importlib.util.find_spec("mlsys") is None:
     subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "MLSYS_WHEEL_URL"], check=True)
 
 from mlsys import grading, models, systolic, viz
+from mlsys.grading.replays import array_schedule, network_plan
 
 scorecard = grading.Scorecard(
     {"a": 15, "b": 20, "c": 15, "c-why": 5, "d": 10, "e": 20, "challenge": 10, "gap": 5},
@@ -157,7 +158,7 @@ def output_stationary(m, n, k):
 # %% nbgrader={"grade": true, "grade_id": "a-test", "locked": true, "points": 15, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "a", "role": "test", "needs": ["setup"]}
 def replay(m, n, k):
     """Replay the schedule of an m x n array."""
-    grading.assert_output_stationary(output_stationary(m, n, k), m, n, k)
+    array_schedule.assert_output_stationary(output_stationary(m, n, k), m, n, k)
 
 
 for sides in [(1, 1, 2), (1, 3, 2), (2, 2, 2), (2, 3, 4), (4, 3, 2)]:
@@ -219,7 +220,7 @@ def weight_stationary(m, n, k):
 # %% nbgrader={"grade": true, "grade_id": "b-test", "locked": true, "points": 20, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "b", "role": "test", "needs": ["setup"]}
 def replay(m, n, k):
     """Replay the schedule of a k x n array."""
-    grading.assert_weight_stationary(weight_stationary(m, n, k), m, n, k)
+    array_schedule.assert_weight_stationary(weight_stationary(m, n, k), m, n, k)
 
 
 for sides in [(1, 1, 1), (2, 1, 2), (1, 3, 2), (2, 2, 2), (4, 3, 2), (2, 3, 4)]:
@@ -606,17 +607,17 @@ def plan(layers, chip):
 
 
 # %% nbgrader={"grade": true, "grade_id": "e-test", "locked": true, "points": 20, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "e", "role": "test", "needs": ["setup"]}
-grading.assert_plan(plan([(49, 512, 4608)], CHIP), [(49, 512, 4608)], CHIP, name="one layer")
-grading.assert_plan(plan(RESNET[:2], CHIP), RESNET[:2], CHIP, name="two layers")
+network_plan.assert_plan(plan([(49, 512, 4608)], CHIP), [(49, 512, 4608)], CHIP, name="one layer")
+network_plan.assert_plan(plan(RESNET[:2], CHIP), RESNET[:2], CHIP, name="two layers")
 small = {"rows": 32, "cols": 32, "memory": 16384, "bandwidth": 16}
 layers = [(16, 1024, 1024), (16, 256, 1024), (16, 1024, 256), (16, 256, 1024)]
 layers += [(1024, 32, 256), (1024, 32, 32), (2048, 512, 32), (2048, 64, 512)]
-grading.assert_plan(plan(layers, small), layers, small, name="a network that grows and shrinks")
+network_plan.assert_plan(plan(layers, small), layers, small, name="a network that grows and shrinks")
 layers = [(16, 128, 32), (16, 32, 128), (512, 512, 32), *[(512, 64, 512), (512, 512, 64)] * 2, (512, 64, 512)]
-grading.assert_plan(plan(layers, CHIP), layers, CHIP, name="a network with a small first part")
-grading.assert_plan(plan(RESNET, CHIP), RESNET, CHIP, name="ResNet-50")
+network_plan.assert_plan(plan(layers, CHIP), layers, CHIP, name="a network with a small first part")
+network_plan.assert_plan(plan(RESNET, CHIP), RESNET, CHIP, name="ResNet-50")
 narrow = CHIP | {"memory": 8192, "bandwidth": 8}
-grading.assert_plan(plan(RESNET, narrow), RESNET, narrow, name="ResNet-50 on a chip with little memory")
+network_plan.assert_plan(plan(RESNET, narrow), RESNET, narrow, name="ResNet-50 on a chip with little memory")
 ### BEGIN HIDDEN TESTS
 draw = grading.Draws("e")
 bases = [
@@ -631,9 +632,9 @@ for number, (base, chip) in enumerate(zip(bases, (small, small, CHIP, CHIP), str
     # Every size is a little smaller, the same one everywhere in the same way.
     sizes = {size: size * draw.integer(92, 100) // 100 for size in sorted({size for layer in base for size in layer})}
     layers = [tuple(sizes[size] for size in layer) for layer in base]
-    grading.assert_plan(plan(layers, chip), layers, chip, name=f"network {number} of the hidden tests")
+    network_plan.assert_plan(plan(layers, chip), layers, chip, name=f"network {number} of the hidden tests")
 chip = CHIP | {"memory": draw.integer(7000, 9000), "bandwidth": draw.integer(4, 12)}
-grading.assert_plan(plan(RESNET, chip), RESNET, chip, name="ResNet-50 on another chip")
+network_plan.assert_plan(plan(RESNET, chip), RESNET, chip, name="ResNet-50 on another chip")
 ### END HIDDEN TESTS
 scorecard.passed("e")
 
@@ -694,7 +695,7 @@ def double_buffered(folds, m, rows, cols):
 # %% nbgrader={"grade": true, "grade_id": "challenge-test", "locked": true, "points": 10, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "challenge", "role": "test", "needs": ["setup"]}
 def replay(folds, m, rows, cols):
     """Replay the schedule of a rows x cols array with double buffering."""
-    grading.assert_double_buffered(double_buffered(folds, m, rows, cols), folds, m, rows, cols)
+    array_schedule.assert_double_buffered(double_buffered(folds, m, rows, cols), folds, m, rows, cols)
 
 
 for sizes in [(1, 2, 2, 2), (2, 3, 2, 2), (3, 8, 3, 2), (3, 2, 3, 2), (2, 1, 1, 3)]:

@@ -22,6 +22,9 @@ from mlsys.judge.site import site
 DECIDING = ("mlsys.judge", "mlsys.grading", "mlsys.classroom.batch", "mlsys.classroom.intake")
 """Packages that decide verdicts; where one changes, or what it imports, submissions are judged again."""
 
+OF_ONE_LAB = "mlsys.grading.replays"
+"""Package whose modules decide only the verdicts of the labs that import them."""
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -108,7 +111,12 @@ def make_plan(
 
 def _package_digest(versions: Iterable[Lab]) -> str:
     """Return the digest of what decides verdicts: the packages that do, what a lab imports, and what these import."""
-    deciding = [name for name in modules() if any(f"{name}.".startswith(f"{package}.") for package in DECIDING)]
+
+    def decides(name: str) -> bool:
+        in_package = any(f"{name}.".startswith(f"{package}.") for package in DECIDING)
+        return in_package and not name.startswith(f"{OF_ONE_LAB}.")
+
+    deciding = [name for name in modules() if decides(name)]
     sources = {plain_python(cell.source) for lab in versions for cell in lab.cells if cell.kind == "code"}
     imported = {name for source in sources for name in imported_modules(source)}
     return modules_digest(sorted({*deciding, *imported}))

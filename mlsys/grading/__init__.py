@@ -8,16 +8,11 @@ tolerances of `assert_close` come from `mlsys.grading.checks.tolerances.relative
 `mlsys.grading.checks.tolerances.RELATIVE`. The registers and spills of a kernel are in the
 `mlsys.grading.compiler_report.CompilerReport` that `mlsys.grading.compiler_report.compiler_report` returns. The kinds
 of findings that `inspect` returns are in the table `mlsys.grading.hazards.finding.KINDS`. Kernels with one mistake
-each, to test tests with, come from `mlsys.grading.mutants.mutants`, as `mlsys.grading.mutants.Mutant`.
+each, to test tests with, come from `mlsys.grading.mutants.mutants`, as `mlsys.grading.mutants.Mutant`. What one lab
+alone checks is in `mlsys.grading.replays`, of which that lab imports its module.
 """
 
-from mlsys.grading.checks.array_schedule import (
-    assert_double_buffered,
-    assert_output_stationary,
-    assert_weight_stationary,
-)
 from mlsys.grading.checks.assertions import assert_close, assert_equal
-from mlsys.grading.checks.network_plan import assert_plan
 from mlsys.grading.checks.schedule import assert_schedule
 from mlsys.grading.device import use_device
 from mlsys.grading.draws import Draws
@@ -54,12 +49,8 @@ __all__ = [
     "Verdict",
     "WrongAnswer",
     "assert_close",
-    "assert_double_buffered",
     "assert_equal",
-    "assert_output_stationary",
-    "assert_plan",
     "assert_schedule",
-    "assert_weight_stationary",
     "check_kernel",
     "compare",
     "guarded",

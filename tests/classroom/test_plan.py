@@ -17,19 +17,20 @@ from mlsys.course import digest
 from mlsys.course.lab import Lab
 from mlsys.course.tree import CourseTree
 
-Edited = Callable[[str], str]
+Edited = Callable[..., str]
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
 def edited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, adding: tuple[Path, CourseTree, Path]) -> Iterator[Edited]:
-    """Edit a file of a copy of the package, and return the digest then; of no file, the digest of the copy."""
+    """Edit a file of a copy of the package, and return a lab's digest then; of no file, the digest of the copy."""
     copy = tmp_path / "mlsys"
     shutil.copytree(package.PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
     for module in (package, digest):
         monkeypatch.setattr(module, "PACKAGE", copy)
     lab = released_lab(adding[1], "adding")
 
-    def after(name: str) -> str:
+    def after(name: str, lab: Lab = lab) -> str:
         path = copy / name
         before = path.read_bytes() if name else b""
         if name:
@@ -62,6 +63,8 @@ def _forget() -> None:
         "classroom/canvas/fill.py",
         "classroom/gradebook/feedback.py",
         "course/publish.py",
+        "grading/replays/network_plan.py",
+        "systolic/cycles.py",
     ],
 )
 def test_what_no_verdict_depends_on_judges_nobody_again(edited: Edited, name: str) -> None:
@@ -92,6 +95,12 @@ def test_what_a_lab_imports_counts_for_it(adding: tuple[Path, CourseTree, Path],
     (tmp_path / "lab.py").write_text(text.replace("from mlsys import grading", "from mlsys import grading, scaling"))
     ours, other = released_lab(adding[1], "adding"), Lab.load(tmp_path / "lab.py")
     assert plan._package_digest([ours]) != plan._package_digest([other])
+
+
+def test_what_one_lab_checks_counts_for_that_lab_alone(adding: tuple[Path, CourseTree, Path], edited: Edited) -> None:
+    schedules = Lab.load(ROOT / "labs" / "schedules" / "lab.py")
+    edits = ("grading/replays/network_plan.py", "systolic/cycles.py")
+    assert [edited(name, schedules) == edited("", schedules) for name in edits] == [False, False]
 
 
 def test_a_changed_package_is_given_as_the_reason_once(

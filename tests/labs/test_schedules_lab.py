@@ -4,13 +4,13 @@ import random
 import pytest
 from helpers.known_lab import KnownLab
 
-from mlsys import grading, systolic
+from mlsys import systolic
 from mlsys.core.cells import run_cell
 from mlsys.dataflow.loop_nest import matmul
 from mlsys.dataflow.tiles import tiled_accesses
-from mlsys.grading.checks.network_plan import best_cycles
-from mlsys.grading.checks.network_plan import plan_cycles as counted_cycles
 from mlsys.grading.draws import SEED_VARIABLE
+from mlsys.grading.replays.network_plan import best_cycles
+from mlsys.grading.replays.network_plan import plan_cycles as counted_cycles
 from mlsys.judge.sandbox.protocol.limits import Limits
 
 SCHEDULES = KnownLab("schedules")
@@ -148,14 +148,12 @@ def networks_of(source, names, seed, monkeypatch):
     found = {}
 
     class Listening:
-        Draws = grading.Draws
-
         @staticmethod
         def assert_plan(plan, layers, chip, name):
             found[name] = layers, chip
 
     quiet = type("Quiet", (), {"passed": staticmethod(print)})
-    run_cell(source, "e-test", names | {"grading": Listening, "plan": lambda layers, chip: [], "scorecard": quiet})
+    run_cell(source, "e-test", names | {"network_plan": Listening, "plan": lambda layers, chip: [], "scorecard": quiet})
     return found
 
 

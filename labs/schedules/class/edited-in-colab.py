@@ -10,7 +10,7 @@ and 1.07 times at batch 4096. But an input serves 32 columns instead of 128, so 
 would build small arrays for fast answers and the large one for training. Software can batch the requests of several users.
 
 # %% replace=a-test
-grading.assert_output_stationary(output_stationary(1, 1, 2), 1, 1, 2)
+array_schedule.assert_output_stationary(output_stationary(1, 1, 2), 1, 1, 2)
 
 # %% replace=d-layers
 SIX_LAYERS = [(1, 1, 1)] * 6

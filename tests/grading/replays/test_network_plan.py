@@ -7,8 +7,8 @@ import pytest
 
 from mlsys.dataflow.loop_nest import matmul
 from mlsys.dataflow.search import exhaustive_search
-from mlsys.grading import WrongAnswer, assert_plan
-from mlsys.grading.checks.network_plan import ORDERS, _least_moved, best_cycles, plan_cycles
+from mlsys.grading import WrongAnswer
+from mlsys.grading.replays.network_plan import ORDERS, _least_moved, assert_plan, best_cycles, plan_cycles
 from mlsys.systolic import DATAFLOWS
 
 CHIP = {"rows": 4, "cols": 3, "memory": 40, "bandwidth": 2}
