@@ -10,7 +10,8 @@ whatever holds the tiles: the shared memory and registers of one block, or a who
 <Quantity(62.1, 'dimensionless')>
 
 `mlsys.traffic.near_memory` models the near memory itself, `mlsys.traffic.coalescing` turns a warp's addresses into
-transactions, and `mlsys.traffic.overlap` computes timelines of copies and work.
+transactions, `mlsys.traffic.banks` counts the bank conflicts of shared memory, and `mlsys.traffic.overlap` computes
+timelines of copies and work.
 """
 
 from mlsys.traffic.matmul import (
