@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 
-from _interactive import amdahl, limit, roofline, runtimes, systolic, tiling
+from _interactive import amdahl, limit, occupancy, roofline, runtimes, systolic, tiling
 from _interactive.content import Content, Table
 
 FIGURES: dict[str, Callable[[], Content]] = {
     "amdahl": amdahl.content,
     "limit": limit.content,
+    "occupancy": occupancy.content,
     "roofline": roofline.content,
     "runtimes": runtimes.content,
     "systolic": systolic.content,
