@@ -82,7 +82,7 @@ def mapping(chip_id: str, clusters: bool = False) -> None:
         top = place * pitch
         _box(ax, 0.05, top, 3.6, height, tone)
         ax.text(1.85, top + 0.42, name, ha="center", va="center", weight="bold", fontsize=9.5, linespacing=1.0)
-        ax.text(1.85, top + 1.12, note, ha="center", va="center", fontsize=8.5, linespacing=1.0)
+        ax.text(1.85, top + 1.12, note, ha="center", va="center", fontsize=9, linespacing=1.0)
         _box(ax, 4.55, top, 5.4, height, tone)
         ax.text(7.25, top + 0.35, unit, ha="center", va="center", weight="bold")
         ax.text(7.25, top + 1.0, what, ha="center", va="center", fontsize=9, linespacing=1.05)
@@ -95,7 +95,7 @@ def mapping(chip_id: str, clusters: bool = False) -> None:
         ax.annotate("", xy=(5.6, high), xytext=(5.6, low), arrowprops=arrow)
         middle = (low + high) / 2
         ax.text(5.85, middle - 0.22, ways[name].label, va="center", color=colors["RedLine"], weight="bold")
-        ax.text(5.85, middle + 0.27, f"from {memory}", va="center", color=colors["RedLine"], fontsize=8.5)
+        ax.text(5.85, middle + 0.27, f"from {memory}", va="center", color=colors["RedLine"], fontsize=9)
     if clusters:
         top = 2 * pitch + height + 0.08
         text = f"a cluster: up to\n{LARGEST_CLUSTER} blocks, on SMs\nof one GPC"
@@ -258,20 +258,23 @@ def against_occupancy(points: Mapping[str, tuple[float, float, str]]) -> None:
 
     Args:
         points: for each kernel, its occupancy in percent, its rate in TFLOP/s, and where its name is written:
-            "left", "right", or "" for nowhere.
+            "left", "right", "above", or "" for nowhere.
     """
     _, ax, colors, _ = viz.setup_plot(figsize=(WIDTH, 3.6))
     for name, (share, rate, side) in points.items():
         library = name == "cuBLAS"
         ax.plot(share, rate, "s" if library else "o", color=colors["OrangeLine" if library else "BlueLine"])
         if side:
-            across = 8 if side == "right" else -8
-            ax.annotate(
-                name, (share, rate), xytext=(across, 0), textcoords="offset points", va="center", fontsize=9,
-                ha="left" if side == "right" else "right", color=colors["OrangeLine" if library else "primary"],
-            )  # fmt: skip
+            offset, align = {"left": ((-8, 0), "right"), "right": ((8, 0), "left"), "above": ((-8, 11), "left")}[side]
+            style = {
+                "va": "center",
+                "ha": align,
+                "fontsize": 9,
+                "color": colors["OrangeLine" if library else "primary"],
+            }
+            ax.annotate(name, (share, rate), xytext=offset, textcoords="offset points", **style)
     ax.set(
-        xlabel="occupancy, % of the places for warps", ylabel="TFLOP/s", yscale="log", xlim=(0, 108), ylim=(0.25, 1500)
+        xlabel="occupancy, % of the places for warps", ylabel="TFLOP/s", yscale="log", xlim=(0, 108), ylim=(0.25, 2500)
     )
     ax.set_xticks([0, 12.5, 25, 50, 75, 100], ["0", "12.5", "25", "50", "75", "100"])
     ax.set_yticks([1, 10, 100, 1000], ["1", "10", "100", "1,000"])

@@ -66,14 +66,10 @@ def _table() -> Table:
     for registers in REGISTERS:
         cells = []
         for kib in SHARED_KIB:
-            found = occupancy(
-                FIRST["chip"], threads=FIRST["threads"], registers=registers, shared_bytes=1024 * kib
-            )
+            found = occupancy(FIRST["chip"], threads=FIRST["threads"], registers=registers, shared_bytes=1024 * kib)
             cells.append(f"{found.blocks}, {fmt(100 * found.share, 1)}%")
         rows.append((str(registers), *cells))
-    return Table(
-        f"Resident blocks of {FIRST['threads']} threads, and the occupancy, on an H100", (head, *rows)
-    )
+    return Table(f"Resident blocks of {FIRST['threads']} threads, and the occupancy, on an H100", (head, *rows))
 
 
 def _picture() -> Figure:
