@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 
-from _figures import chip as boxes
-from _figures.tiling import PROFILES, profiles
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch, Rectangle
 
@@ -15,33 +13,21 @@ from mlsys.hardware.occupancy import SM
 from mlsys.traffic.banks import bank_passes
 from mlsys.traffic.coalescing import WARP_LANES
 
-__all__ = [
-    "LARGEST_CLUSTER",
-    "PROFILES",
-    "against_occupancy",
-    "banks",
-    "clusters",
-    "divergence",
-    "hiding",
-    "in_flight",
-    "mapping",
-    "profiles",
-]
-
 WIDTH = 5.0
 """Inches: with the course's font size, text stays readable when a phone shrinks the figure to its width."""
 LARGEST_CLUSTER = 8
 """Blocks of the largest cluster that every GPU with clusters can run (NVIDIA, CUDA Programming Guide)."""
 
 
-def mapping(chip_id: str, clusters: bool = False) -> None:
+def mapping(chip_id: str, rates: Mapping[str, str], clusters: bool = False) -> None:
     """Draw what each part of a launch is placed on, from a thread to the grid, with the rates of the memories.
 
     Args:
         chip_id: a chip with an SM's limits and all of its memory levels.
+        rates: how the rates of "register", "shared", "l2" and "hbm" are written, all SMs together.
         clusters: whether the chip can group blocks into clusters.
     """
-    chip, ways = Hardware.get(chip_id), boxes.paths(chip_id)
+    chip = Hardware.get(chip_id)
     sm, sms = SM.of(chip), int(chip.field("sm_count").value.m_as(""))
     lanes = int(chip.field("vector_lanes").value.m_as("")) // sms // sm.partitions
     size = {name: level(chip_id, name).capacity for name in ("register", "l1", "l2", "hbm")}
@@ -94,7 +80,7 @@ def mapping(chip_id: str, clusters: bool = False) -> None:
         arrow = {"arrowstyle": "<->", "color": colors["RedLine"], "linewidth": 1.8, "shrinkA": 0, "shrinkB": 0}
         ax.annotate("", xy=(5.6, high), xytext=(5.6, low), arrowprops=arrow)
         middle = (low + high) / 2
-        ax.text(5.85, middle - 0.22, ways[name].label, va="center", color=colors["RedLine"], weight="bold")
+        ax.text(5.85, middle - 0.22, rates[name], va="center", color=colors["RedLine"], weight="bold")
         ax.text(5.85, middle + 0.27, f"from {memory}", va="center", color=colors["RedLine"], fontsize=9)
     if clusters:
         top = 2 * pitch + height + 0.08

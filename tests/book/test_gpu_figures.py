@@ -8,11 +8,16 @@ import pytest
 plt = pytest.importorskip("matplotlib.pyplot", reason="matplotlib is not installed: mlsys[book] brings it")
 sys.path.insert(0, str(Path(__file__).parents[2] / "book"))
 
+from _figures import chip as boxes  # noqa: E402
 from _figures import gpu as figures  # noqa: E402
 
 from mlsys.viz import COLORS  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("closed_figures")
+
+
+def draw_map(chip: str, clusters: bool = False) -> None:
+    figures.mapping(chip, {name: path.label for name, path in boxes.paths(chip).items()}, clusters)
 
 
 def texts() -> list[str]:
@@ -30,16 +35,16 @@ def texts() -> list[str]:
     ],
 )
 def test_a_map_shows_the_chip_of_its_data_sheet(chip: str, words: list[str]) -> None:
-    figures.mapping(chip)
+    draw_map(chip)
     shown = " ".join(texts())
     assert [word for word in words if word not in shown] == []
 
 
 def test_only_a_chip_with_clusters_shows_them() -> None:
-    figures.mapping("h100-sxm", clusters=True)
+    draw_map("h100-sxm", clusters=True)
     assert any("a cluster: up to" in text for text in texts())
     plt.close("all")
-    figures.mapping("a100-80gb-sxm")
+    draw_map("a100-80gb-sxm")
     assert not any("cluster" in text for text in texts())
 
 
@@ -60,8 +65,7 @@ def test_as_many_operations_in_flight_as_clocks_of_waiting_fill_the_scheduler() 
 
 @pytest.mark.parametrize("name", ["divergence", "hiding", "banks", "clusters", "mapping"])
 def test_nothing_leaves_the_picture(name: str) -> None:
-    draw = getattr(figures, name)
-    draw("h100-sxm", clusters=True) if name == "mapping" else draw()
+    draw_map("h100-sxm", clusters=True) if name == "mapping" else getattr(figures, name)()
     fig = plt.gcf()
     fig.canvas.draw()
     drawn, (width, height) = fig.get_tightbbox(), fig.get_size_inches()
