@@ -79,8 +79,8 @@ courseFigure.start("occupancy", "Above: places for warps, a color for each block
     }
     const names = found.limits.filter((one) => one.blocks === found.blocks).map((one) => one.name).join(" and ");
     if (!found.blocks) {
-      result.html(`${value("blocks", 0, "No block")} fits an SM: this launch fails. <strong class="limit">${names}</strong>
-        are the reason. Use fewer registers or a smaller block.`);
+      result.html(`${value("blocks", 0, "No block")} fits an SM: this launch fails. The reason:
+        <strong class="limit">${names}</strong>. Use fewer registers or a smaller block.`);
       return;
     }
     const share = found.warps / found.places;
