@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 
-from _interactive import amdahl, layouts, limit, roofline, runtimes, systolic, tiling
+from _interactive import amdahl, layouts, limit, occupancy, roofline, runtimes, systolic, tiling
 from _interactive.content import Content, Table
 
 FIGURES: dict[str, Callable[[], Content]] = {
     "amdahl": amdahl.content,
     "layouts": layouts.content,
     "limit": limit.content,
+    "occupancy": occupancy.content,
     "roofline": roofline.content,
     "runtimes": runtimes.content,
     "systolic": systolic.content,

@@ -1,8 +1,8 @@
 """Hardware: chips, links, memory levels and energies, each number with its source.
 
-Chips are offered here, links by `mlsys.hardware.links`, memory levels by `mlsys.hardware.memory`, and the energies of
-operations by `mlsys.hardware.energy`. Peaks are dense unless sparsity is asked for, link rates are per direction, and
-energies of two bases do not mix.
+Chips are offered here, links by `mlsys.hardware.links`, memory levels by `mlsys.hardware.memory`, the energies of
+operations by `mlsys.hardware.energy`, and the blocks that an SM holds by `mlsys.hardware.occupancy`. Peaks are dense
+unless sparsity is asked for, link rates are per direction, and energies of two bases do not mix.
 
 >>> from mlsys import Hardware
 >>> h100 = Hardware.get("h100-sxm")

@@ -223,6 +223,12 @@ class _ChipEntry(Entry, frozen=True, kw_only=True):
     registers_per_sm: Number | None = None
     threads_per_sm: Number | None = None
     blocks_per_sm: Number | None = None
+    threads_per_block: Number | None = None
+    registers_per_thread: Number | None = None
+    sm_partitions: Number | None = None
+    register_allocation: Number | None = None
+    shared_memory_allocation: Number | None = None
+    shared_memory_reserved: Number | None = None
     l1_capacity_per_sm: Number | None = None
     l2_capacity: Number | None = None
     transistors: Number | None = None

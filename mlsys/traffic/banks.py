@@ -20,7 +20,6 @@ from mlsys.errors import InvalidValue
 
 BANKS = 32
 WORD_BYTES = 4
-PASS_BYTES = BANKS * WORD_BYTES
 
 
 def bank_of(address: int) -> int:
@@ -32,7 +31,7 @@ def bank_of(address: int) -> int:
     return non_negative_int("address", address) // WORD_BYTES % BANKS
 
 
-def bank_passes(addresses: Iterable[int], *, element_bytes: int) -> int:
+def bank_passes(addresses: Iterable[int], *, element_bytes: int, banks: int = BANKS) -> int:
     """Count the passes in which shared memory serves the lanes of one request.
 
     In each pass every bank delivers at most one word, so the fullest bank decides: the largest number of different
@@ -43,6 +42,7 @@ def bank_passes(addresses: Iterable[int], *, element_bytes: int) -> int:
             banks together deliver 128 bytes in a pass, so count a wider read in groups: 16 lanes of 8 bytes, or 8 lanes
             of 16.
         element_bytes: Bytes that each lane reads: 1, 2, 4, 8 or 16.
+        banks: Banks of the memory.
 
     Raises:
         InvalidValue: No lanes, more bytes than the banks deliver in a pass, an element of another size, or an address
@@ -57,7 +57,8 @@ def bank_passes(addresses: Iterable[int], *, element_bytes: int) -> int:
     if size not in (1, 2, 4, 8, 16):
         raise InvalidValue(f"a lane reads 1, 2, 4, 8 or 16 bytes, got element_bytes = {size}; split the access")
     starts = [non_negative_int("address", address) for address in addresses]
-    most = min(BANKS, PASS_BYTES // size)
+    count = positive_int("banks", banks)
+    most = min(count, count * WORD_BYTES // size)
     if not 1 <= len(starts) <= most:
         raise InvalidValue(f"a request has 1 to {most} lanes of {size} bytes, got {len(starts)}; count it in groups")
     for start in starts:
@@ -66,7 +67,7 @@ def bank_passes(addresses: Iterable[int], *, element_bytes: int) -> int:
     words = defaultdict(set)
     for start in starts:
         for word in range(start // WORD_BYTES, (start + size - 1) // WORD_BYTES + 1):
-            words[word % BANKS].add(word)
+            words[word % count].add(word)
     return max(len(needed) for needed in words.values())
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from mlsys import Hardware, ops, runtime, systolic, traffic
 from mlsys.course.pages.plain_markdown import PlainMarkdown
+from mlsys.hardware.occupancy import occupancy
 from mlsys.roofline import Roofline
 from mlsys.traffic.coalescing import strided_addresses, warp_transactions
 
@@ -27,7 +28,7 @@ from _interactive import runtimes as planner  # noqa: E402
 from _interactive import systolic as player  # noqa: E402
 from _interactive import tiling  # noqa: E402
 
-FIGURES = ("amdahl", "layouts", "limit", "roofline", "runtimes", "systolic", "tiling")
+FIGURES = ("amdahl", "layouts", "limit", "occupancy", "roofline", "runtimes", "systolic", "tiling")
 PHONE = {"width": 390, "height": 844}
 CONFIG = """
 execute: {execute_notebooks: "off"}
@@ -238,6 +239,72 @@ def test_amdahl_says_what_the_parts_of_the_time_add_up_to(page: Any) -> None:
         assert _said(figure, "speedup") <= _said(figure, "ceiling") * (1 + 1e-9)
     assert speedup.get_attribute("aria-valuetext") == "1000"
     assert share.get_attribute("aria-valuetext") == "0.999"
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(
+    ("chip", "threads", "registers", "shared_kib"),
+    [
+        ("h100-sxm", 256, 64, 0),
+        ("h100-sxm", 320, 37, 0),
+        ("a100-80gb-sxm", 97, 40, 20),
+        ("a100-80gb-sxm", 1024, 65, 0),
+        ("t4", 96, 40, 5),
+        ("t4", 1, 1, 64),
+        ("l4", 128, 48, 24),
+    ],
+)
+def test_occupancy_explorer_counts_the_blocks_that_the_package_counts(
+    page: Any, chip: str, threads: int, registers: int, shared_kib: int
+) -> None:
+    figure = _figure(page, "occupancy")
+    _choose(figure, "Chip", Hardware.get(chip).name)
+    _choose(figure, "Bytes that each thread has in flight", "16 bytes")
+    for name, number in (("Threads", threads), ("Registers", registers), ("Shared", shared_kib)):
+        figure.get_by_role("spinbutton", name=name).fill(str(number))
+    found = occupancy(chip, threads=threads, registers=registers, shared_bytes=1024 * shared_kib)
+    said = figure.locator(".result").inner_text()
+    assert _said(figure, "blocks") == found.blocks
+    assert figure.locator(".result .limit").inner_text() == " and ".join(found.limited_by)
+    assert figure.locator("svg .place:is(.A, .B, .C)").count() == found.warps
+    if not found.blocks:
+        assert "this launch fails" in said
+        return
+    assert _said(figure, "share") == pytest.approx(found.share)
+    assert _said(figure, "bytes") == found.warps * 32 * 16
+    assert ("No latency" in said) == (chip in ("t4", "l4"))
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(
+    ("name", "typed", "answer"),
+    [
+        ("Threads", "1500", "1500 is not possible. Enter a whole number from 1 to 1,024."),
+        ("Registers", "0", "0 is not possible. Enter a whole number from 1 to 255."),
+        ("Registers", "", "nothing is not possible. Enter a whole number from 1 to 255."),
+        ("Shared", "228", "228 is not possible. Enter a whole number from 0 to 227."),
+        ("Shared", "1.5", "1.5 is not possible. Enter a whole number from 0 to 227."),
+    ],
+)
+def test_occupancy_explorer_says_what_is_allowed(page: Any, name: str, typed: str, answer: str) -> None:
+    figure = _figure(page, "occupancy")
+    field = figure.get_by_role("spinbutton", name=name)
+    field.fill(typed)
+    assert answer in figure.locator(".result").inner_text()
+    assert field.get_attribute("aria-invalid") == "true"
+    figure.get_by_role("slider", name=name).press("ArrowRight")
+    assert field.get_attribute("aria-invalid") is None
+    assert "An SM holds" in figure.locator(".result").inner_text()
+
+
+@pytest.mark.browser
+def test_occupancy_explorer_keeps_to_what_the_new_chip_has(page: Any) -> None:
+    """200 KiB fit a block of an H100 and none of a T4."""
+    figure = _figure(page, "occupancy")
+    figure.get_by_role("spinbutton", name="Shared").fill("200")
+    assert _said(figure, "blocks") == 1
+    _choose(figure, "Chip", Hardware.get("t4").name)
+    assert "Enter a whole number from 0 to 64." in figure.locator(".result").inner_text()
 
 
 @pytest.mark.browser
