@@ -17,7 +17,7 @@ from triton.language.core import is_builtin
 from triton.runtime import interpreter
 from triton.runtime.errors import InterpreterError
 from triton.runtime.interpreter import FunctionRewriter, InterpretedFunction, ReduceOps, ScanOps, TensorHandle
-from triton.runtime.jit import JITFunction
+from triton.runtime.jit import JITFunction, get_jit_fn_file_line
 
 from mlsys.grading.hazards.accesses import TooManyAccesses
 from mlsys.grading.hazards.builder import CheckingBuilder, CheckingSemantic
@@ -94,25 +94,32 @@ def pointer_to(tensor: Any, view: Any) -> Any:
 def python_function(kernel: Any) -> Callable[..., Any]:
     """Return the Python function that interprets a kernel, or a function that a kernel calls.
 
-    Where Triton interprets, it is the function that a launch runs. Otherwise it is made here, in a copy of its module's
-    names, because Triton's own rewriter adds names to the module.
+    Where Triton interprets, it is the function that a launch runs. Otherwise it is made here from the source that the
+    compiler has read, in a copy of its module's names, because Triton's own rewriter adds names to the module.
     """
     if isinstance(kernel, InterpretedFunction):
         made: Callable[..., Any] = kernel.rewrite()
         return made
-    return _of_triton(kernel.fn) if kernel.fn.__module__.startswith("triton.") else _rewritten(kernel.fn)
+    if not kernel.fn.__module__.startswith("triton."):
+        return _Rewriter(kernel.fn).rewrite(kernel)
+    if kernel.fn not in _OF_TRITON:
+        _OF_TRITON[kernel.fn] = _Rewriter(kernel.fn).rewrite(kernel)
+    return _OF_TRITON[kernel.fn]
 
 
-def _rewritten(function: Callable[..., Any]) -> Callable[..., Any]:
-    made: Callable[..., Any] = _Rewriter(function).rewrite_ast()
-    return made
-
-
-_of_triton = cache(_rewritten)  # Triton's own functions do not change while a notebook runs
+_OF_TRITON: dict[Callable[..., Any], Callable[..., Any]] = {}
+"""What interprets Triton's own functions, which do not change while a notebook runs."""
 
 
 class _Rewriter(FunctionRewriter):  # type: ignore[misc]
     """The interpreter's rewriter, which leaves the function's module as it is."""
+
+    def rewrite(self, kernel: JITFunction) -> Callable[..., Any]:
+        """Return the function that interprets what the compiler has read of a kernel."""
+        self.filename, first_line = get_jit_fn_file_line(kernel)
+        tree = ast.fix_missing_locations(self.ast_transformer.visit(kernel.parse()))
+        made: Callable[..., Any] = self._compile_and_exec(ast.increment_lineno(tree, first_line - 1))
+        return made
 
     def _compile_and_exec(self, tree: ast.Module) -> Any:
         code = compile(tree, filename=self.filename, mode="exec")

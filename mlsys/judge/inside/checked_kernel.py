@@ -3,7 +3,7 @@
 Triton reads the source of a function again: its compiler parses the text that `inspect` finds, and its interpreter
 looks for the line that begins with "def" and parses what follows. Each reads the text a second time, by different
 rules. So here the interpreter gets the tree that was checked, and the tree that the compiler has read is compared with
-it.
+it. Each text is a file of its own to them: with one name for two kernels, one would get the lines of the other.
 """
 
 import ast
@@ -23,12 +23,20 @@ def define(source: KernelSource, label: str) -> Any:
 
     Args:
         source: what `kernel_source` returns.
-        label: what tracebacks call the source's file.
+        label: what tracebacks call the source's file; `files_of` returns the names of all files with this label.
 
     Raises:
         RuntimeError: Triton has read something other than what was checked.
     """
     return _define(source.text, label)[source.name]
+
+
+def files_of(label: str) -> set[str]:
+    """Return the names that the files of all kernels defined with a label have in tracebacks."""
+    return {file for file in _FILES if file == label or file.startswith(f"{label} (")}
+
+
+_FILES: set[str] = set()
 
 
 @cache
@@ -44,6 +52,9 @@ def _define(text: str, label: str) -> dict[str, Any]:
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     if not text.startswith(HEADER) or len(functions) + len(ast.parse(HEADER).body) != len(tree.body):
         raise RuntimeError(f"{label} contains more than functions")
+    others = len(files_of(label))
+    label = f"{label} ({others + 1})" if others else label
+    _FILES.add(label)
     # Triton asks `inspect` for a function's lines, which finds them here.
     linecache.cache[label] = (len(text), None, text.splitlines(keepends=True), label)
     exec(compile(ast.Module(list(functions), []), label, "exec"), names)

@@ -14,7 +14,7 @@ from mlsys.core.cells import run_cell
 from mlsys.grading.kernels.guard import launch_guarded
 from mlsys.grading.kernels.race import check_gpu, check_unused
 from mlsys.grading.kernels.track import Reference, Track, launching
-from mlsys.judge.inside.checked_kernel import define
+from mlsys.judge.inside.checked_kernel import define, files_of
 from mlsys.judge.sandbox.protocol.channel import Channel
 from mlsys.judge.sandbox.protocol.shared_buffer import Tensor
 from mlsys.judge.shared.messages import (
@@ -62,7 +62,7 @@ def serve(channel: Channel) -> None:
             try:
                 reply = launcher.answer(read_header(header, *get_args(LauncherRequest)), arrays, results)
             except Exception as error:
-                verdict, lines = describe_failure(error, {KERNEL})
+                verdict, lines = describe_failure(error, files_of(KERNEL))
                 reply, results = Failure(verdict.name, verdict.message, lines), []
             channel.reply(header_of(reply), results)
 
