@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 
-from _interactive import amdahl, limit, roofline, runtimes, systolic, tiling
+from _interactive import accumulate, amdahl, limit, numerics, roofline, runtimes, systolic, tiling
 from _interactive.content import Content, Table
 
 FIGURES: dict[str, Callable[[], Content]] = {
+    "accumulate": accumulate.content,
     "amdahl": amdahl.content,
     "limit": limit.content,
+    "numerics": numerics.content,
     "roofline": roofline.content,
     "runtimes": runtimes.content,
     "systolic": systolic.content,

@@ -25,7 +25,7 @@ from _interactive import runtimes as planner  # noqa: E402
 from _interactive import systolic as player  # noqa: E402
 from _interactive import tiling  # noqa: E402
 
-FIGURES = ("amdahl", "limit", "roofline", "runtimes", "systolic", "tiling")
+FIGURES = ("accumulate", "amdahl", "limit", "numerics", "roofline", "runtimes", "systolic", "tiling")
 PHONE = {"width": 390, "height": 844}
 CONFIG = """
 execute: {execute_notebooks: "off"}

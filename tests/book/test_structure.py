@@ -24,7 +24,7 @@ LONGER = {"kernel": 3500, "memory-wall": 2700, "roofline": 3650, "tiling": 3650,
 carries the model that all others use, the fourth follows one prediction down to a profiler's counters, and the fifth
 walks three dataflows cycle by cycle."""
 TABLE_LIST_OR_LABEL = re.compile(r"^(?:\||#|\([\w-]+\)=|:{3,}).*$", re.M)
-PAGE_OF = {"amdahl": "limits", "limit": "index"}
+PAGE_OF = {"accumulate": "numerics", "amdahl": "limits", "limit": "index"}
 """Pages of the interactive figures that are not named for their chapter."""
 PAGES = pages.built_pages()
 
