@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from _figures.kernel import LAUNCHED
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
-from _figures.kernel import LAUNCHED
 from mlsys import viz
 from mlsys.hardware.energy import basis
 from mlsys.measure.records import Record

@@ -52,10 +52,10 @@ def content() -> Content:
         title="Numbers bit by bit",
         numbers={"formats": formats(), "first": FIRST},
         picture=_picture,
-        alt="A bar for each number format on a logarithmic axis of sizes, from the smallest number of full precision to "
-        "the largest number, with a thin line down to the smallest number at all. FP32, TF32 and BF16 reach equally far, "
-        "from about 1e-38 to 1e38; FP16 and FP8 E5M2 reach from about 1e-5 to 1e5, FP8 E4M3 from 0.01 to 448, and FP4 "
-        "and the integers cover one or two powers of ten.",
+        alt="A bar for each number format on a logarithmic axis of sizes, from the smallest number of full precision "
+        "to the largest number, with a thin line down to the smallest number at all. FP32, TF32 and BF16 reach equally "
+        "far, from about 1e-38 to 1e38; FP16 and FP8 E5M2 reach from about 1e-5 to 1e5, FP8 E4M3 from 0.01 to 448, and "
+        "FP4 and the integers cover one or two powers of ten.",
         tables=(_table(),),
         scripts=("formats",),
     )

@@ -19,10 +19,10 @@ from course_concepts import chapters  # noqa: E402
 
 CHAPTERS = chapters(ROOT)
 WORDS = (1200, 2500)
-LONGER = {"kernel": 3500, "memory-wall": 2700, "roofline": 3650, "tiling": 3650, "systolic": 3200}
+LONGER = {"kernel": 3500, "memory-wall": 2700, "roofline": 3650, "tiling": 3650, "systolic": 3200, "numerics": 3000}
 """Chapters that may be longer: the first explains the words, the second covers bandwidth, energy and latency, the third
-carries the model that all others use, the fourth follows one prediction down to a profiler's counters, and the fifth
-walks three dataflows cycle by cycle."""
+carries the model that all others use, the fourth follows one prediction down to a profiler's counters, the fifth
+walks three dataflows cycle by cycle, and the sixth covers formats, energy, sums, training and quantization."""
 TABLE_LIST_OR_LABEL = re.compile(r"^(?:\||#|\([\w-]+\)=|:{3,}).*$", re.M)
 PAGE_OF = {"accumulate": "numerics", "amdahl": "limits", "limit": "index"}
 """Pages of the interactive figures that are not named for their chapter."""

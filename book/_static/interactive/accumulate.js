@@ -27,7 +27,7 @@ courseFigure.start("accumulate", "Blue: FP32. Orange, dashed: BF16. Green, dotte
   const digits = (x) => (Number.isFinite(x) ? d3.format(",.6~r")(x).replace("-", "−") : String(x).replace("-", "−").replace("Infinity", "∞"));
 
   function read(input) {
-    const text = input.property("value").trim().replace("−", "-");
+    const text = input.property("value").trim().replaceAll("−", "-");
     const fine = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text) && Math.abs(Number(text)) <= numbers.largest;
     input.attr("aria-invalid", fine ? null : "true");
     return fine ? Number(text) : null;
@@ -65,7 +65,8 @@ courseFigure.start("accumulate", "Blue: FP32. Orange, dashed: BF16. Green, dotte
     const lines = numbers.accumulators.map((name) => ({ name, sums: runningSums(numbers.formats[name], made) }));
     const said = lines.map(({ name, sums }) => {
       const last = sums[sums.length - 1];
-      const off = truth === 0 || !Number.isFinite(last) ? "" : ` (${d3.format("+.2~%")((last - truth) / Math.abs(truth)).replace("-", "−")})`;
+      const off = truth === 0 || !Number.isFinite(last) ? "" : last === truth ? ", exactly"
+        : `, an error of ${d3.format(".2~g")((100 * Math.abs(last - truth)) / Math.abs(truth))}%`;
       const stop = stopped(sums, made);
       const why = !Number.isFinite(last) ? `, because it exceeds ${digits(numbers.formats[name].max)}`
         : stop ? `, unchanged since product ${d3.format(",")(stop)}` : "";

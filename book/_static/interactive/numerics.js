@@ -20,13 +20,17 @@ courseFigure.start("numerics", "Orange: sign. Blue: exponent. Green: mantissa, o
   const theFormat = () => numbers.formats[format.value];
 
   // All digits of a number that a format can hold; long fractions are rounded.
-  const exact = (x) => (Object.is(x, -0) ? "-0" : String(x)).replace("-", MINUS).replace("e+", "e");
-  const short = (x) => (Number.isFinite(x) ? exact(Number(x.toPrecision(6))) : exact(x)).replace("Infinity", "∞");
+  const exact = (x) => (Object.is(x, -0) ? "-0" : String(x)).replaceAll("-", MINUS).replace("e+", "e");
+  const short = (x) => {
+    if (!Number.isFinite(x)) return exact(x).replace("Infinity", "∞");
+    const rounded = Number(x.toPrecision(6));
+    return x !== 0 && Math.abs(x) < 1e-4 ? exact(rounded.toExponential()) : exact(rounded);
+  };
   const power = (e) => `2<sup>${e < 0 ? MINUS : ""}${Math.abs(e)}</sup>`;
 
   // The number in a text, or a sentence that says what may be typed.
   function read(text) {
-    const plain = text.trim().toLowerCase().replace(MINUS, "-").replace("∞", "inf");
+    const plain = text.trim().toLowerCase().replaceAll(MINUS, "-").replace("∞", "inf");
     const special = { inf: Infinity, "+inf": Infinity, "-inf": -Infinity, nan: NaN }[plain];
     if (special !== undefined) return { x: special };
     if (/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/.test(plain) && Number.isFinite(Number(plain))) return { x: Number(plain) };
@@ -87,7 +91,7 @@ courseFigure.start("numerics", "Orange: sign. Blue: exponent. Green: mantissa, o
       return ` = ${sign}${size / 2 ** least} × ${power(least)}: a <em>subnormal</em> number, with fewer digits than the others`;
     }
     const e = exponent(size);
-    return ` = ${sign}${size / 2 ** e} × ${power(e)}; the exponent field is ${e} + ${form.bias} = ${e + form.bias}`;
+    return ` = ${sign}${size / 2 ** e} × ${power(e)}; the exponent field is ${exact(e)} + ${form.bias} = ${e + form.bias}`;
   }
 
   // What became of the typed number.
@@ -161,7 +165,7 @@ courseFigure.start("numerics", "Orange: sign. Blue: exponent. Green: mantissa, o
   function drawRanges(width, top) {
     const forms = Object.entries(numbers.formats);
     const left = 92;
-    const x = d3.scaleLog([1e-46, 1e40], [left, width - 14]);
+    const x = d3.scaleLog([1e-46, 1e40], [left, width - 22]);
     const row = 19;
     svg.append("text").attr("class", "side-title").attr("x", 20).attr("y", top - 14).text("What each format can hold");
     forms.forEach(([name, form], index) => {
@@ -184,7 +188,7 @@ courseFigure.start("numerics", "Orange: sign. Blue: exponent. Green: mantissa, o
 
   return (width) => {
     const form = theFormat();
-    const tall = 112 + 19 * Object.keys(numbers.formats).length + 30;
+    const tall = 134 + 19 * Object.keys(numbers.formats).length + 24;
     svg.attr("height", tall);
     if (fault) {
       result.html(`<span class="limit">${fault.replace(/</g, "&lt;")}</span>`);
