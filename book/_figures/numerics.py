@@ -86,7 +86,7 @@ def accumulators(errors: Mapping[str, NDArray[np.float64]]) -> None:
         counts = [2**k for k in range(4, 30) if 2**k <= len(found)]
         ax.loglog(counts, [found[n - 1] for n in counts], mark, color=colors[BITS_ADDED[name]], label=label(name))
     ax.set(xlabel="products added", ylabel="relative error of the sum")
-    ax.legend(title="accumulator", loc="center left", bbox_to_anchor=(1, 0.5))
+    ax.legend(title="accumulator", loc="center right", bbox_to_anchor=(1, 0.42))
 
 
 def gradients(sizes: NDArray[np.float64], form: FloatFormat, scale: float) -> None:
@@ -116,7 +116,7 @@ def gradients(sizes: NDArray[np.float64], form: FloatFormat, scale: float) -> No
     ax.set_yticks([0.01, 0.1, 1, 10], ["0.01", "0.1", "1", "10"])
     ax.minorticks_off()
     ax.grid(visible=False, axis="x")
-    ax.legend(loc="upper center", ncols=2, fontsize=9)
+    ax.legend(loc="upper center", ncols=2, fontsize=9, frameon=True, facecolor="white", framealpha=1)
 
 
 def by_block(panels: Mapping[str, Mapping[str, Mapping[str, float]]]) -> None:
@@ -149,7 +149,7 @@ def by_block(panels: Mapping[str, Mapping[str, Mapping[str, float]]]) -> None:
         ax.set_xticks(range(len(found)), list(found))
     drawn[-1].set_xlabel("numbers that share a scale")
     handles, names = drawn[0].get_legend_handles_labels()
-    fig.legend(handles, names, loc="outside right center", fontsize=9)
+    fig.legend(handles, names, loc="outside lower center", ncols=3, fontsize=9)
 
 
 def rates_and_errors(found: Mapping[str, tuple[float, float]]) -> None:
