@@ -3,14 +3,12 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from _figures.kernel import LAUNCHED
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
 from mlsys import viz
 from mlsys.hardware.energy import basis
-from mlsys.measure.records import Record
 from mlsys.numerics import FLOAT_FORMATS, FloatFormat
 
 WIDTH = 5.0
@@ -169,16 +167,3 @@ def rates_and_errors(found: Mapping[str, tuple[float, float]]) -> None:
     ax.set(
         xscale="log", yscale="log", xlabel="measured rate, TFLOP/s", ylabel="error of the product, %", xlim=(30, 3000)
     )
-
-
-def kernel_table(record: Record) -> list[str]:
-    """Return the lines of a profiler's list: name, product, and the time where the record has it."""
-    times = {(row.dtype, row.shape): row.median_s for row in record.named("matmul by dtype")}
-    lines = []
-    for operands, kernel in LAUNCHED.items():
-        dtype, sizes = operands.split(", ")
-        shape = tuple(int(size) for size in sizes.split(" x "))
-        found = times.get((dtype, shape))
-        shown = f"{1e6 * found:.0f} us" if found else "not recorded"
-        lines += [f"{sizes:20} {shown:>12}", f"    {kernel}"]
-    return lines
