@@ -81,7 +81,8 @@ courseFigure.start("accumulate", "Blue: FP32. Orange, dashed: BF16. Green, dotte
     const floor = height - edge.bottom;
     const axes = svg.append("g").attr("class", "axes");
     axes.append("g").attr("transform", `translate(0,${floor})`).call(d3.axisBottom(x).ticks(width < 520 ? 4 : 8).tickFormat(d3.format(",")));
-    axes.append("g").attr("transform", `translate(${edge.left},0)`).call(d3.axisLeft(y).ticks(5).tickFormat(d3.format(",.6~r")));
+    axes.append("g").attr("transform", `translate(${edge.left},0)`).call(d3.axisLeft(y).ticks(5)
+      .tickFormat((tick) => (Math.abs(tick) < 1e5 ? d3.format(",.6~r")(tick) : d3.format(".3~s")(tick)).replace("-", "−")));
     svg.append("text").attr("class", "axis-name").attr("x", (edge.left + width - edge.right) / 2).attr("y", height - 6)
       .attr("text-anchor", "middle").text("products added");
     const every = Math.max(1, Math.floor(made.length / 1024)); // more points than pixels show nothing

@@ -198,8 +198,8 @@ courseFigure.start("numerics", "Orange: sign. Blue: exponent. Green: mantissa, o
     const held = round(form, number);
     const bits = encode(form, number).toString(2).padStart(form.bits, "0");
     const gap = Number.isFinite(held) ? spacing(form, held) : NaN;
-    const neighbors = Number.isFinite(held)
-      ? ` The next number is ${value("spacing", gap, short(gap))} away.` : "";
+    const last = held >= form.max || held <= (form.integer ? form.min : -form.max);
+    const neighbors = Number.isFinite(held) && !last ? ` The next number is ${value("spacing", gap, short(gap))} away.` : "";
     result.html(`${form.label} holds <strong>${value("held", held, exact(held).replace("Infinity", "∞"))}</strong>${formula(form, held)}.
       ${verdict(form, held)}${neighbors} <span class="code">Code: ${value("code", encode(form, number), bits)}</span>`);
     if (!Number.isNaN(held)) drawNeighbors(form, held, width, 62);
