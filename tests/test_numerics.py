@@ -12,6 +12,7 @@ from mlsys.numerics import (
     float_format,
     quantization_error,
     quantize,
+    round_in_blocks,
     running_sum,
 )
 
@@ -283,3 +284,38 @@ def test_bad_arguments_are_refused() -> None:
         quantize([1.0], scheme="afine")
     with pytest.raises(InvalidValue, match="must agree"):
         quantization_error([1.0, 2.0], quantize([1.0]))
+
+
+def test_blocks_round_as_one_block_after_the_other_does_in_torch() -> None:
+    x = np.random.default_rng(3).standard_t(3, (5, 70))
+    found = round_in_blocks(x, "fp8-e4m3", block=32)
+    for row, rounded in zip(x, found, strict=True):
+        for start in (0, 32, 64):
+            part = row[start : start + 32]
+            scale = max(abs(value) for value in part) / 448
+            cast = torch.tensor(part / scale).to(torch.float8_e4m3fn).to(torch.float64).numpy()
+            np.testing.assert_allclose(rounded[start : start + 32], scale * cast, rtol=1e-15)
+
+
+@pytest.mark.parametrize(("form", "half_step"), [("int8", 1 / 254), ("int4", 1 / 14)])
+def test_an_integer_in_a_block_is_at_most_half_a_step_off_and_the_largest_is_exact(form: str, half_step: float) -> None:
+    x = np.random.default_rng(4).normal(size=(3, 4, 16))
+    off = np.abs(round_in_blocks(x, form, block=16) - x)
+    largest = np.abs(x).max(axis=-1, keepdims=True)
+    assert (off <= largest * half_step * (1 + 1e-12)).all()
+    assert off[np.abs(x) == largest].max() < 1e-15
+
+
+def test_one_scale_for_all_is_the_symmetric_quantization() -> None:
+    x = np.random.default_rng(5).normal(size=(8, 9))
+    np.testing.assert_allclose(round_in_blocks(x, "int8"), quantize(x, bits=8).dequantize(), rtol=1e-15)
+    np.testing.assert_array_equal(round_in_blocks(np.zeros((2, 8)), "fp4-e2m1", block=4), np.zeros((2, 8)))
+
+
+def test_blocks_say_what_they_cannot_do() -> None:
+    with pytest.raises(UnknownName, match="unknown format for blocks 'fp9'"):
+        round_in_blocks([1.0], "fp9")
+    with pytest.raises(InvalidValue, match="block"):
+        round_in_blocks([1.0], "int8", block=0)
+    with pytest.raises(InvalidValue, match="not all finite"):
+        round_in_blocks([np.inf], "int8")

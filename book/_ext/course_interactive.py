@@ -61,8 +61,8 @@ class InteractiveDirective(SphinxDirective):
         except UserError as error:
             logger.error("interactive figure %r: %s", name, error, location=where)
             return []
-        script = BOOK / "_static" / SCRIPTS / f"{name}.js"
-        for needed in (script, BOOK / "_static" / DRAWING_LIBRARY):
+        scripts = (f"{SCRIPTS}/{script}.js" for script in (name, *content.scripts))
+        for needed in (BOOK / "_static" / script for script in (*scripts, DRAWING_LIBRARY)):
             if not needed.is_file():
                 logger.error("interactive figure %r: its script %s is missing", name, needed, location=where)
                 return []
@@ -75,7 +75,9 @@ class InteractiveDirective(SphinxDirective):
             )
             return []
         numbers = json.dumps(content.numbers, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-        figure = InteractiveNode(ids=[f"interactive-{name}"], name=name, title=content.title, numbers=numbers)
+        figure = InteractiveNode(
+            ids=[f"interactive-{name}"], name=name, title=content.title, numbers=numbers, scripts=content.scripts
+        )
         figure += nodes.image(uri=self.picture(name, content), alt=content.alt, loading="lazy")
         figure += FoldNode("", *(child for one in content.tables for child in _shown(one)))
         figure += CaptionNode("", *caption)
@@ -149,10 +151,12 @@ def add_scripts(
     app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: nodes.document | None
 ) -> None:
     """Give a page the scripts of its figures, and a page without one none."""
-    names = sorted({figure["name"] for figure in doctree.findall(InteractiveNode)}) if doctree else []
-    if names:
+    figures = list(doctree.findall(InteractiveNode)) if doctree else []
+    if figures:
         app.add_css_file(f"{SCRIPTS}/interactive.css")
-        for script in (DRAWING_LIBRARY, *(f"{SCRIPTS}/{name}.js" for name in ("figure", *names))):
+        shared = sorted({script for figure in figures for script in figure["scripts"]})
+        names = ("figure", *shared, *sorted({figure["name"] for figure in figures}))
+        for script in (DRAWING_LIBRARY, *(f"{SCRIPTS}/{name}.js" for name in names)):
             app.add_js_file(script, loading_method="defer")
 
 

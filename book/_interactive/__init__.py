@@ -2,13 +2,15 @@
 
 from collections.abc import Callable
 
-from _interactive import amdahl, layouts, limit, occupancy, roofline, runtimes, systolic, tiling
+from _interactive import accumulate, amdahl, layouts, limit, numerics, occupancy, roofline, runtimes, systolic, tiling
 from _interactive.content import Content, Table
 
 FIGURES: dict[str, Callable[[], Content]] = {
+    "accumulate": accumulate.content,
     "amdahl": amdahl.content,
     "layouts": layouts.content,
     "limit": limit.content,
+    "numerics": numerics.content,
     "occupancy": occupancy.content,
     "roofline": roofline.content,
     "runtimes": runtimes.content,

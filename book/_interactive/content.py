@@ -25,6 +25,7 @@ class Content:
         picture: draws the static picture.
         alt: what the static picture shows, in words.
         tables: the numbers behind the picture.
+        scripts: names of scripts that the figure's own script needs, beside those that all figures have.
     """
 
     title: str
@@ -32,3 +33,4 @@ class Content:
     picture: Callable[[], Figure]
     alt: str
     tables: tuple[Table, ...]
+    scripts: tuple[str, ...] = ()

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mlsys import Hardware, ops, runtime, systolic, traffic
+from mlsys import Hardware, numerics, ops, runtime, systolic, traffic
 from mlsys.course.pages.plain_markdown import PlainMarkdown
 from mlsys.hardware.occupancy import occupancy
 from mlsys.roofline import Roofline
@@ -23,12 +23,24 @@ pytest.importorskip("sphinx", reason="sphinx is not installed: mlsys[book] bring
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "book"))
 
+from _interactive import accumulate, tiling  # noqa: E402
 from _interactive import layouts as coalescing  # noqa: E402
+from _interactive import numerics as explorer  # noqa: E402
 from _interactive import runtimes as planner  # noqa: E402
 from _interactive import systolic as player  # noqa: E402
-from _interactive import tiling  # noqa: E402
 
-FIGURES = ("amdahl", "layouts", "limit", "occupancy", "roofline", "runtimes", "systolic", "tiling")
+FIGURES = (
+    "accumulate",
+    "amdahl",
+    "layouts",
+    "limit",
+    "numerics",
+    "occupancy",
+    "roofline",
+    "runtimes",
+    "systolic",
+    "tiling",
+)
 PHONE = {"width": 390, "height": 844}
 CONFIG = """
 execute: {execute_notebooks: "off"}
@@ -462,6 +474,166 @@ def test_coalescing_player_says_which_strides_it_can_draw(page: Any, entered: st
     assert _moved(figure) == before
     typed.fill("4")
     assert "must be" not in figure.locator(".result").inner_text()
+
+
+def _telling(form: numerics.FloatFormat) -> list[float]:
+    """Numbers of a format, the ties between them and their neighbors, the ends of its range, and random sizes."""
+    rng = np.random.default_rng(7)
+    codes = np.arange(2**form.bits) if form.bits <= 8 else rng.integers(0, 2**form.bits, 2000)
+    held = form.decode(codes)
+    held = held[np.isfinite(held)]
+    gap = np.exp2(np.maximum(np.frexp(held)[1] - 1, 1 - form.bias) - form.mantissa_bits)
+    wide = rng.normal(size=2000) * np.exp2(rng.uniform(-160, 140, 2000))
+    ends = [0.0, 5e-324, form.min_subnormal / 2, form.min_normal, form.max, 1.001 * form.max, 1e300]
+    tie = form.max + 2.0 ** (np.floor(np.log2(form.max)) - form.mantissa_bits) / 2
+    ends += [tie, np.nextafter(tie, 0)] + ([np.inf] if form.specials != "none" else [])
+    found = np.concatenate([held, held + gap / 2, held - gap / 2, held + 0.3 * gap, wide, ends])
+    return [float(x) for x in np.concatenate([found, -found])]
+
+
+def _same(found: object, expected: float) -> bool:
+    """Whether the browser found the number, minus zero included; what JSON cannot hold comes as a text."""
+    return repr(float(str(found))) == repr(expected)
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("name", numerics.FLOAT_FORMATS)
+def test_the_bits_in_the_browser_are_those_of_the_package(page: Any, name: str) -> None:
+    form = numerics.float_format(name)
+    values = _telling(form)
+    told = """([form, values]) => values.map((text) => {
+      const x = text === "inf" ? Infinity : text === "-inf" ? -Infinity : Number(text);
+      const held = courseFormats.round(form, x);
+      return [Object.is(held, -0) ? "-0.0" : String(held).replace("Infinity", "inf"), courseFormats.encode(form, x)];
+    })"""
+    found = page.evaluate(told, [explorer.formats()[name], [repr(x) for x in values]])
+    rounded, codes = form.round(values), form.encode(values)
+    wrong = [
+        (x, held, code)
+        for x, (held, code), y, expected in zip(values, found, rounded.tolist(), codes.tolist(), strict=True)
+        if not _same(held, y) or code != expected
+    ]
+    assert wrong == []
+    every = sorted({int(code) for code in codes})
+    decoded = page.evaluate(
+        "([form, codes]) => codes.map((code) => courseFormats.decode(form, code)).map((x) => Object.is(x, -0) ? '-0.0' "
+        ": String(x).replace('Infinity', 'inf'))",
+        [explorer.formats()[name], every],
+    )
+    assert all(_same(x, y) for x, y in zip(decoded, form.decode(every).tolist(), strict=True))
+    steps = [x for x in values if 0 < abs(x) < form.max]
+    gaps = page.evaluate(
+        "([form, values]) => values.map((x) => courseFormats.spacing(form, x))", [explorer.formats()[name], steps]
+    )
+    for x, gap in zip(steps, gaps, strict=True):  # no number of the format is nearer than the gap says
+        below = float(form.round(x))
+        if abs(below) <= abs(x) and 0 < abs(below) < form.max:
+            following = float(form.decode(int(form.encode(abs(below))[()]) + 1))
+            assert following - abs(below) == float(gap)
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("bits", explorer.INTEGERS)
+def test_integers_in_the_browser_are_those_of_the_package(page: Any, bits: int) -> None:
+    form = numerics.IntFormat(bits)
+    values = [x / 4 for x in range(-1200, 1201)] + [1e300, -1e300]
+    told = "([form, values]) => values.map((x) => [courseFormats.round(form, x), courseFormats.encode(form, x)])"
+    found = np.array(page.evaluate(told, [explorer.formats()[f"int{bits}"], values]))
+    np.testing.assert_array_equal(found.T, [form.round(values), form.encode(values)])
+    codes = list(range(2**bits))
+    decoded = page.evaluate(
+        "([form, codes]) => codes.map((code) => courseFormats.decode(form, code))",
+        [explorer.formats()[f"int{bits}"], codes],
+    )
+    assert decoded == form.decode(codes).tolist()
+
+
+def _bits(figure: Any) -> str:
+    return "".join(figure.locator(".bits button").all_text_contents())
+
+
+@pytest.mark.browser
+def test_explorer_shows_a_typed_number_and_flips_its_bits(page: Any) -> None:
+    figure = _figure(page, "numerics")
+    typed = figure.get_by_role("textbox", name="Your number")
+    for name in ("fp16", "bf16", "fp8-e4m3", "fp32"):
+        form = numerics.float_format(name)
+        _choose(figure, "Format", f"{explorer.label(name)}, {form.bits} bits")
+        typed.fill("0.3")
+        assert _bits(figure) == "".join(form.layout(0.3))
+        assert _said(figure, "held") == float(form.round(0.3))
+        for place in (0, 2, form.bits - 1):
+            before = _bits(figure)
+            figure.locator(".bits button").nth(place).click()
+            flipped = before[:place] + "10"[int(before[place])] + before[place + 1 :]
+            assert _bits(figure) == flipped
+            assert _said(figure, "held") == float(form.decode(int(flipped, 2)))
+            assert _said(figure, "code") == int(flipped, 2)
+            assert float(typed.input_value().replace("−", "-")) == float(form.decode(int(flipped, 2)))
+
+
+@pytest.mark.browser
+def test_explorer_says_what_happens_outside_the_range_and_what_may_be_typed(page: Any) -> None:
+    figure = _figure(page, "numerics")
+    typed, result = figure.get_by_role("textbox", name="Your number"), figure.locator(".result")
+    for shown, number, verdict in (
+        ("FP16, 16 bits", "70000", "the largest number is 65504, and what rounds to more becomes infinity"),
+        ("FP8 E4M3, 8 bits", "500", "it stays at the end of the range, 448"),
+        ("INT8, 8 bits", "-200", "it stays at the end of the range, −128"),
+        ("FP16, 16 bits", "1e-9", "the smallest positive number is 5.96046e−8"),
+        ("FP16, 16 bits", "1e-6", "a subnormal number"),
+        ("BF16, 16 bits", "0.5", "held exactly"),
+        ("FP4 E2M1, 4 bits", "inf", "neither infinity nor NaN: it holds finite numbers only, from −6 to 6"),
+        ("INT4, 4 bits", "nan", "neither infinity nor NaN: it holds finite numbers only, from −8 to 7"),
+        ("FP32, 32 bits", "0,1", "Type digits with a point, such as 0.1"),
+        ("FP32, 32 bits", "1e999", "up to 1e308, or inf or nan"),
+        ("FP32, 32 bits", "<b>x</b>", "“<b>x</b>” is not a number"),
+        ("FP32, 32 bits", "-inf", "Infinity is a code of its own"),
+    ):
+        typed.fill("1")
+        _choose(figure, "Format", shown)
+        typed.fill(number)
+        assert verdict in result.inner_text(), number
+    typed.fill("inf")
+    _choose(figure, "Format", "INT8, 8 bits")
+    assert "finite numbers only, from −128 to 127" in result.inner_text(), "the new format cannot hold what is there"
+    figure.locator(".bits button").last.click()
+    assert _said(figure, "held") == 1
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("kind", accumulate.KINDS)
+def test_sums_are_those_of_the_package(page: Any, kind: str) -> None:
+    figure = _figure(page, "accumulate")
+    _choose(figure, "Products", accumulate.KINDS[kind])
+    slide = figure.get_by_role("slider")
+    first, second = (figure.get_by_role("textbox", name=f"{which} factor") for which in ("First", "Second"))
+    for a, b, factors, terms in ((0.1, 0.1, "fp16", 11), (7.3, -0.9, "fp8-e4m3", 9), (1.5, 1.0, "fp4-e2m1", 12)):
+        first.fill(str(a))
+        second.fill(str(b))
+        _choose(figure, "Format of the factors", explorer.label(factors))
+        slide.focus()
+        page.keyboard.press("Home")
+        for _ in range(terms):
+            page.keyboard.press("ArrowRight")
+        added = accumulate.products(kind, a, b, factors, 2**terms)
+        for name in accumulate.ACCUMULATORS:
+            assert _said(figure, name) == numerics.running_sum(added, name)
+        assert _said(figure, "exact") == pytest.approx(sum(added), abs=1e-9)
+
+
+@pytest.mark.browser
+def test_sums_overflow_in_sight_and_refuse_what_is_too_large(page: Any) -> None:
+    figure = _figure(page, "accumulate")
+    first, result = figure.get_by_role("textbox", name="First factor"), figure.locator(".result")
+    first.fill("1000")
+    assert "FP16: ∞, because it exceeds 65,504" in result.inner_text()
+    for wrong in ("1001", "", "ten", "0,5"):
+        first.fill(wrong)
+        assert "must be a number from −1,000 to 1,000" in result.inner_text()
+        assert first.get_attribute("aria-invalid") == "true"
+    first.fill("2")
+    assert "FP16: 4,096, an error of 50%, unchanged since product 2,048" in result.inner_text()
 
 
 @pytest.mark.browser

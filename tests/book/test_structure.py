@@ -24,13 +24,14 @@ LONGER = {
     "kernel": 3500,  # explains the words
     "layouts": 3050,  # covers device memory and shared memory
     "memory-wall": 2700,  # covers bandwidth, energy and latency
+    "numerics": 3000,  # covers formats, energy, sums, training and quantization
     "roofline": 3650,  # carries the model that all others use
     "systolic": 3200,  # walks three dataflows cycle by cycle
     "tiling": 3650,  # follows one prediction down to a profiler's counters
 }
 """Chapters that may be longer, in words."""
 TABLE_LIST_OR_LABEL = re.compile(r"^(?:\||#|\([\w-]+\)=|:{3,}).*$", re.M)
-PAGE_OF = {"amdahl": "limits", "limit": "index", "occupancy": "gpu"}
+PAGE_OF = {"accumulate": "numerics", "amdahl": "limits", "limit": "index", "occupancy": "gpu"}
 """Pages of the interactive figures that are not named for their chapter."""
 PAGES = pages.built_pages()
 
