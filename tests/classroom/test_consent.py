@@ -229,3 +229,16 @@ def test_what_a_person_edits_after_a_run_is_not_edited_in_its_backup(course: Cou
     assert (backup / path.relative_to(tree.root)).read_text() == before
     restore(tree, backup)
     assert path.read_text() == before
+
+
+def test_the_sample_class_never_meets_the_students(course: Course) -> None:
+    root, tree, options = course
+    before = {path: path.read_bytes() for path in tree.records("adding").glob("*")}
+    sample = grade_class(root, tree, "adding", replace(options, submissions=None, sample_class=True), QUIET)
+    assert len(sample.records) > 5
+    assert sample.tree.gradebook != tree.gradebook
+    batch = grade_class(root, tree, "adding", replace(options, submissions=None), QUIET)
+    assert sorted(batch.results) == ["half-done", "right"]
+    assert {path: path.read_bytes() for path in tree.records("adding").glob("*")} == before
+    with open_gradebook(tree) as gradebook:
+        assert sorted(student.id for student in gradebook.students) == ["half-done", "right"]

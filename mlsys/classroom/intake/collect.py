@@ -4,18 +4,18 @@ Every attempt is kept, and every file and student of either side is accounted fo
 unknown to the roster, or missing.
 """
 
-import os
 import stat
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from mlsys.classroom.intake.archive import check_total, open_source
-from mlsys.classroom.intake.files import NOTHING, SUBMITTED, SubmittedFile, read_file, utc_time
-from mlsys.classroom.intake.layouts import STAMP, Ignored, Upload
+from mlsys.classroom.intake.files import NOTHING, SUBMITTED, SubmittedFile, read_file
+from mlsys.classroom.intake.layouts import STAMP, Ignored, Upload, stamped_time
 from mlsys.classroom.intake.notebook_choice import notebook_of
 from mlsys.classroom.intake.reader import OfAnotherLab, Refused
 from mlsys.classroom.intake.reading import check_notebook
@@ -23,6 +23,7 @@ from mlsys.classroom.intake.roster_matching import Matched, by_student
 from mlsys.classroom.store.store import FileStore, Store
 from mlsys.classroom.students.attempt_policy import POLICIES, Choice, candidates, late_days_left
 from mlsys.classroom.students.deadlines import BadTime, plausible
+from mlsys.classroom.students.hand_ins import HandIns
 from mlsys.classroom.students.history import Attempt, History
 from mlsys.classroom.students.roster import Roster
 from mlsys.core.files import make_room, write_atomically
@@ -78,6 +79,7 @@ def collect(
     *,
     store: Store | None = None,
     policy: str = "newest",
+    hand_ins: HandIns | None = None,
     now: datetime | None = None,
     check: Callable[[bytes], None] = check_notebook,
 ) -> Collected:
@@ -93,6 +95,7 @@ def collect(
         roster: gives the students' ids, due times and late days.
         store: where attempts are kept; the files of the tree when None.
         policy: one of `POLICIES`.
+        hand_ins: what the LMS says of times.
         now: the present, with time zone; times after it are in doubt.
         check: reads what was handed in now, and raises `Refused` for what is no notebook.
 
@@ -112,7 +115,7 @@ def collect(
             files = [file for file in files if _is_of(lab, file)]
         else:
             files = []
-        handed = by_student(files, lab, roster, below=source is not None)
+        handed = by_student(files, lab, roster, hand_ins or HandIns(), below=source is not None)
         if source is not None:
             every = (item.file.size for items in handed.students.values() for item in items if item.is_notebook)
             check_total(source, every)
@@ -185,7 +188,6 @@ def put(tree: CourseTree, store: Store, lab: str, student: str, choice: Choice) 
     if attempt.time is not None:
         # nbgrader reads this file, and takes it for UTC.
         write_atomically(stamp, f"{attempt.time.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f} UTC\n".encode())
-        os.utime(target, (attempt.time.timestamp(),) * 2)
     else:
         stamp.unlink(missing_ok=True)
 
@@ -247,7 +249,9 @@ class _Intake:
             return history
         if not stat.S_ISREG(status.st_mode):
             return history
-        earlier = Attempt("", submitted.name, SUBMITTED, utc_time(status.st_mtime))
+        stamp = submitted.with_name(STAMP)
+        time, _ = stamped_time([SubmittedFile(stamp.name, content=partial(read_file, stamp, 0))])
+        earlier = Attempt("", submitted.name, SUBMITTED, time)
         try:
             data = read_file(submitted, status.st_size)
         except Refused as reason:
@@ -266,7 +270,7 @@ class _Intake:
             return [(Attempt("", name, items[0].origin, refused=str(reason)), "")]
         result = []
         for item in chosen:
-            time, doubt = item.file.time, item.doubt
+            time, doubt = item.time, item.doubt
             try:
                 time = plausible(time, now, "its time") if time else None
             except BadTime as error:

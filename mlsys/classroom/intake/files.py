@@ -5,7 +5,6 @@ import re
 import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -35,10 +34,9 @@ _BAD_NAME = re.compile(
 
 @dataclass(frozen=True)
 class SubmittedFile:
-    """A file: its path inside the source, its time if known, why it is refused if it is, its bytes, and its content."""
+    """A file: its path inside the source, why it is refused if it is, its bytes, and its content."""
 
     name: str
-    time: datetime | None = None
     refused: str = ""
     size: int = 0
     content: Callable[[], bytes] = field(default=bytes, repr=False, compare=False)
@@ -181,15 +179,7 @@ def _file(path: Path, root: Path) -> SubmittedFile:
     if not stat.S_ISREG(status.st_mode):
         return SubmittedFile(name, refused=LINK)
     size = status.st_size
-    return SubmittedFile(name, utc_time(status.st_mtime), size=size, content=partial(read_file, path, size))
-
-
-def utc_time(seconds: float) -> datetime | None:
-    """Return the time that a file system counts from 1970 in seconds, or None for one beyond the calendar."""
-    try:
-        return datetime.fromtimestamp(seconds, UTC)
-    except (OverflowError, ValueError, OSError):
-        return None
+    return SubmittedFile(name, size=size, content=partial(read_file, path, size))
 
 
 def safe_name(name: str) -> bool:

@@ -10,10 +10,12 @@ One folder that holds everything may lie above, and then nbgrader's `submitted`.
 says whose a file is; the student chose whatever is deeper, so it says nothing. Where a name can be read in several
 ways, the file is nobody's and is listed as in doubt.
 
-Canvas and Moodle download only the newest hand-in, and the times in their zips are those of the download: they are not
-taken for the student's. `lms_names` takes their names apart.
+The times of files are those of a download or a copy, so they do not say when somebody handed in. That comes from
+nbgrader's `timestamp.txt`, or from what the LMS exports (`mlsys.classroom.students.hand_ins`). `lms_names` takes names
+of Canvas and Moodle apart.
 """
 
+import re
 import unicodedata
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
@@ -30,6 +32,7 @@ NOTEBOOK = ".ipynb"
 STAMP = "timestamp.txt"
 """Where nbgrader writes when a submission came in; only the one beside the notebook is nbgrader's."""
 
+_BROWSERS_COPY = re.compile(r" ?\(\d+\)$")
 _NO_STUDENTS = (SUBMITTED, "source", "release", "autograded", "feedback")
 """Folders of an nbgrader tree, which are students only where the roster says so."""
 
@@ -47,6 +50,7 @@ class Upload:
         place: holds together what one person handed in: the person's folder or file, or the LMS's number of the person.
         number: the LMS's number of the upload, which grows.
         late: whether the LMS says that it is late; None where it says nothing.
+        time: when it was handed in, if something says so.
         doubt: why its time is not known.
     """
 
@@ -58,6 +62,7 @@ class Upload:
     place: str = ""
     number: int | None = None
     late: bool | None = None
+    time: datetime | None = None
     doubt: str = ""
 
     @property
@@ -186,10 +191,10 @@ class _Layout:
         return Upload(file, Person(student=student, name=student), student, "/".join(deeper), "nbgrader", folder)
 
     def _flat(self, file: SubmittedFile, name: str) -> Upload:
-        stem = name[: -len(NOTEBOOK)]
+        stem = _BROWSERS_COPY.sub("", name[: -len(NOTEBOOK)])
         if self.shared and stem == self.lab and not self._is_student(stem):
             raise InDoubt(f"it may be of a student {self.shared!r} or of one called {stem!r}: call it <student>.ipynb")
-        return Upload(file, Person(student=stem, name=stem, sis_login_id=stem), stem, name, "flat", file.name)
+        return Upload(file, Person(student=stem, name=stem), stem, name, "flat", file.name)
 
     def _the_one(self, readings: list[Reading]) -> Reading:
         reading = the_one(readings, self.students)
@@ -206,13 +211,13 @@ def _moodle(file: SubmittedFile, reading: Reading, deeper: list[str], top: str) 
     title = "/".join([*filter(None, [reading.title]), *deeper]) or top
     title = f"online text {title}" if reading.is_text and not reading.title else title
     who = reading.person
-    return Upload(replace(file, time=None), who, reading.key, title, "moodle", f"{who.name} {reading.key}")
+    return Upload(file, who, reading.key, title, "moodle", f"{who.name} {reading.key}")
 
 
 def _canvas(file: SubmittedFile, reading: Reading) -> Upload:
     user = reading.person.canvas_id
     where = f"Canvas's user {user}" if user else reading.key
-    handed = Upload(replace(file, time=None), reading.person, reading.key, reading.title, "canvas", where)
+    handed = Upload(file, reading.person, reading.key, reading.title, "canvas", where)
     return replace(handed, number=reading.number, late=reading.late)
 
 
@@ -230,12 +235,12 @@ def _timed(handed: list[Upload], silent: list[Upload], lab: str) -> list[Upload]
     for item in silent:
         if item.title == STAMP:
             stamps.setdefault(item.place, []).append(item.file)
-    times = {place: _time(files) for place, files in stamps.items()}
+    times = {place: stamped_time(files) for place, files in stamps.items()}
     result = []
     for item in handed:
         if item.place in times:
             time, doubt = times[item.place]
-            item = replace(item, file=replace(item.file, time=time), doubt=doubt)
+            item = replace(item, time=time, doubt=doubt)
         result.append(item)
     places = {item.place for item in handed}
     for item in silent:
@@ -246,8 +251,8 @@ def _timed(handed: list[Upload], silent: list[Upload], lab: str) -> list[Upload]
     return result
 
 
-def _time(stamps: list[SubmittedFile]) -> tuple[datetime | None, str]:
-    """Return the time in nbgrader's file, or why it is not known."""
+def stamped_time(stamps: list[SubmittedFile]) -> tuple[datetime | None, str]:
+    """Return the time in nbgrader's `timestamp.txt`, or why it is not known."""
     try:
         if len(stamps) > 1:
             raise Refused("it is there twice")

@@ -16,7 +16,7 @@ import unicodedata
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from mlsys.classroom.students.identity import Person, find, is_surely
+from mlsys.classroom.students.identity import Person, find, is_surely, words_of
 from mlsys.classroom.students.roster import Student
 
 MAX_CHARACTERS = 600
@@ -92,9 +92,13 @@ def moodle_readings(name: str) -> list[Reading]:
     found = []
     for match in _MOODLE.finditer(name if len(name) <= MAX_CHARACTERS else ""):
         who = name[: match.start()].replace("_", " ").strip()
-        key = "-".join(re.findall(r"\w+", who)) + f"_{match[1]}"
+        key = "-".join(words_of(who)) + f"_{match[1]}"
         if who:
-            found.append(Reading(Person(name=who), key, name[match.end() :], is_text=match[2] == "onlinetext"))
+            found.append(
+                Reading(
+                    Person(name=who, moodle_id=match[1]), key, name[match.end() :], is_text=match[2] == "onlinetext"
+                )
+            )
     return found
 
 

@@ -34,7 +34,7 @@ MAX_ID_BYTES = 200
 """Bytes of a student's id in UTF-8: file systems allow 255 for a name, and names such as `ID.json.part` are made."""
 MAX_ID = 100
 """Characters of a student's id."""
-_ID = re.compile(r"\w[\w.@+ -]*")
+_ALSO_IN_IDS = " .@+-_"
 
 
 class BadRoster(InvalidValue):
@@ -47,7 +47,10 @@ def id_fault(text: str) -> str:
     >>> id_fault("ab1@uni.edu"), id_fault("../ann")
     ('', 'use letters, digits, spaces and . @ + - _ only, the first a letter or digit')
     """
-    if not _ID.fullmatch(text):
+    # The letters of many scripts have accents and vowel signs that are characters of their own.
+    kinds = [unicodedata.category(letter)[0] for letter in text]
+    fine = all(kind in "LMN" or letter in _ALSO_IN_IDS for kind, letter in zip(kinds, text, strict=True))
+    if not fine or not text or not (kinds[0] in "LN" or text[0] == "_"):
         return "use letters, digits, spaces and . @ + - _ only, the first a letter or digit"
     if len(text) > MAX_ID:
         return f"it has {len(text)} characters, the limit is {MAX_ID}: shorten it"
@@ -80,10 +83,11 @@ class Student:
 
 @dataclass(frozen=True)
 class Roster:
-    """The students by id, and the labs that have a column of due times."""
+    """The students by id, the labs that have a column of due times, and the time zone of the row for everybody."""
 
     students: Mapping[str, Student]
     labs: tuple[str, ...] = ()
+    zone: ZoneInfo | None = None
 
     def check_labs(self, known: Collection[str]) -> None:
         """Make sure that every column of due times is that of a lab of the course.
@@ -180,7 +184,9 @@ def parse_roster(text: str) -> Roster:
         if row["section"] not in sections:
             raise row.wrong("section", f"is the section of no student; there are: {', '.join(sorted(sections - {''}))}")
     _check_lms_ids(students.values())
-    return Roster({key: _student(row, general, labs) for key, row in students.items()}, labs)
+    by_id = {key: _student(row, general, labs) for key, row in students.items()}
+    everybody = general.get("")
+    return Roster(by_id, labs, _zone(everybody) if everybody and everybody["time zone"] else None)
 
 
 @dataclass(frozen=True)
