@@ -24,6 +24,7 @@ from mlsys.classroom.gradebook.record_results import disk_faults, record_result
 from mlsys.classroom.intake.collect import Collected, collect, take_back
 from mlsys.classroom.intake.reader import Refused
 from mlsys.classroom.intake.reading import LabReader
+from mlsys.classroom.lms.hand_ins import HandIns
 from mlsys.classroom.plan import Plan, make_plan
 from mlsys.classroom.processes.limited import helper_ends
 from mlsys.classroom.progress import tracked
@@ -35,7 +36,6 @@ from mlsys.classroom.store.record import Record
 from mlsys.classroom.store.run import Terms
 from mlsys.classroom.store.store import FileStore, Store
 from mlsys.classroom.store.terms import begin_run, finish_run, terms
-from mlsys.classroom.students.hand_ins import HandIns
 from mlsys.classroom.students.roster import Roster
 from mlsys.course.lab import Lab, find_lab, find_labs
 from mlsys.course.release import release
@@ -188,6 +188,7 @@ def _students(collected: Collected, source: Path, lab: str, only: str) -> list[s
     students = collected.students
     if not students:
         others = "".join(f"\n  {safe(note.name)}: {safe(note.reason)}" for note in collected.ignored[:10])
+        others += f"\n  and {len(collected.ignored) - 10} more" if len(collected.ignored) > 10 else ""
         raise UserError(f"{source} holds no submissions to {lab}: put <student>.ipynb there{others}")
     if only and only not in students:
         raise UnknownName.of("student", only, students)

@@ -163,8 +163,13 @@ def arrivals(collected: Collected, tree: CourseTree, lab: str) -> Text:
             lines.append(
                 f"late: {safe(student)}: Canvas marks it LATE; get its time with --times, or enter it in {path}"
             )
-    for kind in ("unknown", "ignored", "doubtful"):
-        lines += _notes(kind, getattr(collected, kind))
+    for kind, notes in (
+        ("unknown", collected.unknown),
+        ("ignored", collected.ignored),
+        ("doubtful", collected.doubtful),
+        ("not graded", collected.beside),
+    ):
+        lines += _notes(kind, notes)
     return Text("\n".join(lines))
 
 

@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
     workers.warm_up()  # they import torch while this process imports nbgrader
     from mlsys.classroom.grade_class import Options, grade_class
     from mlsys.classroom.gradebook.record_results import disk_faults
-    from mlsys.classroom.students.hand_ins import read_hand_ins
+    from mlsys.classroom.lms.hand_ins import read_hand_ins
     from mlsys.classroom.students.roster import read_roster
     from mlsys.cli.grade_output import show
 

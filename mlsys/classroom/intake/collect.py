@@ -16,14 +16,14 @@ from typing import NamedTuple
 from mlsys.classroom.intake.archive import check_total, open_source
 from mlsys.classroom.intake.files import NOTHING, SUBMITTED, SubmittedFile, read_file
 from mlsys.classroom.intake.layouts import STAMP, Ignored, Upload, stamped_time
-from mlsys.classroom.intake.notebook_choice import notebook_of
+from mlsys.classroom.intake.notebook_choice import left_out, notebook_of
 from mlsys.classroom.intake.reader import OfAnotherLab, Refused
 from mlsys.classroom.intake.reading import check_notebook
 from mlsys.classroom.intake.roster_matching import Matched, by_student
+from mlsys.classroom.lms.hand_ins import HandIns
 from mlsys.classroom.store.store import FileStore, Store
 from mlsys.classroom.students.attempt_policy import POLICIES, Choice, candidates, late_days_left
 from mlsys.classroom.students.deadlines import BadTime, plausible
-from mlsys.classroom.students.hand_ins import HandIns
 from mlsys.classroom.students.history import Attempt, History
 from mlsys.classroom.students.roster import Roster
 from mlsys.core.files import make_room, write_atomically
@@ -43,6 +43,7 @@ class Collected:
         unknown: students that the roster does not have, and why; they are graded under the name of their file.
         ignored: files that belong to nobody, and why.
         doubtful: attempts whose time is not known, and why.
+        beside: notebooks that do not count beside the one that does.
         missing: students of the roster who handed in nothing here.
         before: the attempts before these came in.
     """
@@ -52,6 +53,7 @@ class Collected:
     unknown: tuple[Ignored, ...] = ()
     ignored: tuple[Ignored, ...] = ()
     doubtful: tuple[Ignored, ...] = ()
+    beside: tuple[Ignored, ...] = ()
     missing: tuple[str, ...] = ()
     before: Mapping[str, History] = field(default_factory=dict, compare=False)
 
@@ -150,6 +152,7 @@ def collect(
         tuple(handed.unknown),
         tuple(handed.ignored),
         tuple(doubtful),
+        tuple(note for one in arrived.values() for note in one.intake.beside),
         tuple(sorted(missing)),
         {student: one.history for student, one in arrived.items()},
     )
@@ -230,6 +233,7 @@ class _Intake:
     lab: str
     student: str
     check: Callable[[bytes], None]
+    beside: list[Ignored] = field(default_factory=list)  # notebooks that do not count
     other_lab: set[str] = field(default_factory=set)  # digests of notebooks that are another lab's
 
     def with_attempt(self, history: History, attempt: Attempt) -> History:
@@ -269,6 +273,10 @@ class _Intake:
             name = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
             return [(Attempt("", name, items[0].origin, refused=str(reason)), "")]
         result = []
+        counts = ", ".join(item.title for item in chosen)
+        for title in left_out(items, chosen):
+            reason = f"{counts} is graded, because it has the lab's name"
+            self.beside.append(Ignored(f"{self.student}: {title}", reason))
         for item in chosen:
             time, doubt = item.time, item.doubt
             try:

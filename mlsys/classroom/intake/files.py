@@ -9,8 +9,8 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from mlsys.classroom.intake.lms_names import moodle_readings
 from mlsys.classroom.intake.reader import MAX_BYTES, Refused
+from mlsys.classroom.lms.names import moodle_readings
 from mlsys.errors import UserError
 
 MAX_FILES = 200_000
@@ -25,7 +25,7 @@ BAD_NAME = "its name leads out of the folder or holds characters that no file's 
 LINK = "it is a link or a device, not a file"
 NOTHING = "no file was handed in"
 TOO_DEEP = f"folders lie deeper in each other than {MAX_DEPTH}"
-_DEBRIS = re.compile(r"(^|/)(__MACOSX|\.ipynb_checkpoints|\.DS_Store|Thumbs\.db|\._[^/]*)(/|$)")
+_DEBRIS = re.compile(r"(^|/)(__MACOSX|\.git|\.ipynb_checkpoints|\.DS_Store|Thumbs\.db|\._[^/]*)(/|$)")
 # Control characters, marks that turn the direction of writing, backslashes; names that begin elsewhere or climb.
 _BAD_NAME = re.compile(
     "[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\\\\]|^$" r"|^[A-Za-z]:|^/|(^|/)\.\.?(/|$)|//"
@@ -118,7 +118,7 @@ def _by_lab(folder: Path, root: Path, lab: str) -> Iterator[SubmittedFile]:
         return
     if not found:
         yield SubmittedFile(_name(folder, root) + "/", refused=NOTHING)
-    folders = [Path(entry.path) for entry in found if entry.is_dir(follow_symlinks=False)]
+    folders = [Path(entry.path) for entry in found if entry.is_dir(follow_symlinks=False) and entry.name != ".git"]
     ours = [folder / lab] if (folder / lab).is_dir() and not (folder / lab).is_symlink() else []
     for path in ours:
         yield from _of_one([path], root)
@@ -139,6 +139,8 @@ def _of_one(folders: list[Path], root: Path) -> list[SubmittedFile]:
         try:
             with os.scandir(here) as entries:
                 for entry in entries:
+                    if entry.name == ".git":
+                        continue
                     count += 1
                     if count > MAX_STUDENT_FILES:
                         return [

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from mlsys.classroom.intake.files import MAX_STUDENT_FILES, SubmittedFile, too_many_files
 from mlsys.classroom.intake.layouts import NOTEBOOK, Ignored, Upload, place
-from mlsys.classroom.students.hand_ins import HandIn, HandIns
+from mlsys.classroom.lms.hand_ins import HandIn, HandIns
 from mlsys.classroom.students.identity import find
 from mlsys.classroom.students.roster import Roster, as_a_disk_sees, id_fault
 
@@ -50,7 +50,7 @@ def by_student(
         below: whether the submissions may lie in one folder that holds everything, or in `submitted`.
     """
     students = roster.students if roster else {}
-    placed, ignored = place(files, lab, students.values(), below=below)
+    placed, ignored = place(files, lab, students.values(), below=below, zone=roster.zone if roster else None)
     result = Matched(ignored=ignored)
     by_place: dict[str, list[Upload]] = {}
     for found in placed:

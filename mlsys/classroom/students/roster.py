@@ -11,6 +11,7 @@ for everybody. An empty cell takes the value of the section's row, then of every
 
 - `id` is the name that the course uses: of files, records and feedback. `id` and `name` are required columns.
 - `canvas id`, `sis user id` and `sis login id` are Canvas's columns ID, SIS User ID and SIS Login ID.
+- `github login` names the student's repositories in GitHub Classroom.
 - `due LAB` is the due time of that lab; in a student's row it is an extension. The time is on the clock of the row's
   time zone (an IANA name), or exact with an offset: `2026-11-20 23:59+01:00`.
 - `late days` is how many days late a student may be in all labs together; every day begun costs one.
@@ -79,6 +80,7 @@ class Student:
     sis_login_id: str = ""
     late_days: int = 0
     due: Mapping[str, datetime] = field(default_factory=dict)
+    github_login: str = ""
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,7 @@ class Roster:
 
 
 EVERYBODY = "*"
-LMS_IDS = ("canvas id", "sis user id", "sis login id")
+LMS_IDS = ("canvas id", "sis user id", "sis login id", "github login")
 COLUMNS = ("id", "name", "section", *LMS_IDS, "time zone", "late days", "notes")
 
 _DUE = "due "
@@ -271,10 +273,9 @@ def _student(row: _Row, general: Mapping[str, _Row], labs: tuple[str, ...]) -> S
     days = next(((source, source["late days"]) for source in rows if source["late days"]), (row, "0"))
     if not re.fullmatch(r"\d{1,3}", days[1]):
         raise days[0].wrong("late days", "is no number of days: write 0, 1, 2, ...")
-    canvas_id, sis_user_id, sis_login_id = (row[column] for column in LMS_IDS)
-    return Student(
-        row["id"], row["name"], row["section"], canvas_id, sis_user_id, sis_login_id, late_days=int(days[1]), due=due
-    )
+    canvas_id, sis_user_id, sis_login_id, github = (row[column] for column in LMS_IDS)
+    ids = (row["id"], row["name"], row["section"], canvas_id, sis_user_id, sis_login_id)
+    return Student(*ids, late_days=int(days[1]), due=due, github_login=github)
 
 
 def _due(source: _Row, rows: list[_Row], column: str) -> datetime | None:

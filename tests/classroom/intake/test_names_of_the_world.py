@@ -10,7 +10,7 @@ import pytest
 from helpers.handing_in import DUE, NOW, ROSTER, folder, notebook, submitted, take, zipped
 
 from mlsys.classroom.intake.collect import collect
-from mlsys.classroom.students.hand_ins import HandIns, parse_hand_ins
+from mlsys.classroom.lms.hand_ins import HandIns, parse_hand_ins
 from mlsys.classroom.students.roster import Roster, parse_roster
 from mlsys.course.tree import CourseTree
 

@@ -7,8 +7,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from mlsys.classroom.lms.hand_ins import BadHandIns, HandIns, parse_hand_ins, read_hand_ins
 from mlsys.classroom.students.deadlines import BadTime
-from mlsys.classroom.students.hand_ins import BadHandIns, HandIns, parse_hand_ins, read_hand_ins
 from mlsys.classroom.students.identity import Person
 from mlsys.errors import UserError
 

@@ -90,10 +90,12 @@ class HandIns:
         Args:
             person: whose it is.
             number: the LMS's number of the upload, if its name says it.
-            own: the hand-ins of that student; used if the file has no number, and only if there is one.
+            own: the hand-ins of that student; used if they have no numbers of files, and only if there is one.
         """
-        if number is not None:
-            times = {one.time for one in self.entries if one.number == number}
+        own = list(own)
+        times = {one.time for one in self.entries if number is not None and one.number == number}
+        if times or any(one.number is not None for one in own):
+            pass  # Canvas's list has the numbers of all files
         elif person.moodle_id:
             times = {one.time for one in self.entries if one.person.moodle_id == person.moodle_id}
         else:
