@@ -13,9 +13,9 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from mlsys.classroom.canvas.csv_file import guarded
 from mlsys.classroom.intake.collect import Collected
 from mlsys.classroom.intake.layouts import Ignored
+from mlsys.classroom.lms.csv_file import guarded
 from mlsys.classroom.store.record import MARKED, REFUSED, WAITING, QuestionRecord, Record
 from mlsys.core.files import write_atomically
 from mlsys.course.tree import CourseTree

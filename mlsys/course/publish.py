@@ -31,6 +31,7 @@ INSTRUCTORS = (
     "mlsys/judge",
     "mlsys/cli/bench.py",
     "mlsys/cli/export.py",
+    "mlsys/cli/feedback.py",
     "mlsys/cli/grade.py",
     "mlsys/cli/grade_output.py",
     "mlsys/cli/publish.py",

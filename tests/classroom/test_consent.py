@@ -11,10 +11,10 @@ import nbformat
 import pytest
 from rich.console import Console
 
-from mlsys.classroom.canvas.fill import score_of
 from mlsys.classroom.grade_class import Options, grade_class
 from mlsys.classroom.gradebook.marks import marked_records, marks_of
 from mlsys.classroom.gradebook.nbgrader import export_gradebook
+from mlsys.classroom.lms.fill import score_of
 from mlsys.classroom.regrade import MARK_LAPSES
 from mlsys.classroom.store.backup import back_up, restore
 from mlsys.classroom.store.record import MARKED

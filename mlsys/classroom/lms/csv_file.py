@@ -79,6 +79,11 @@ def is_formula(value: str) -> bool:
     return guarded(value) != value
 
 
+def formulas(table: Table) -> list[tuple[int, str]]:
+    """Return line and text of each cell that a spreadsheet would take for a formula."""
+    return [(row.line, value) for row in table.rows for value in row.values() if is_formula(value)]
+
+
 def guarded(value: str) -> str:
     """Return the value with an apostrophe before each piece that would be a formula; with it, a spreadsheet shows text.
 
