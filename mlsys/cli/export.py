@@ -108,13 +108,14 @@ def run(args: argparse.Namespace) -> int:
         show(filled, (), console)
         console.print(f"{len(scores)} students in {args.out}", soft_wrap=True)
         return 0
-    is_canvas = isinstance(grades, Gradebook)
-    assignment = grades.assignment(args.assignment or args.lab) if is_canvas else grades.assignment()
+    if isinstance(grades, Gradebook):
+        assignment, where = grades.assignment(args.assignment or args.lab), "import it in Canvas"
+    else:
+        assignment, where = grades.assignment(), "upload it as the grading worksheet in Moodle"
     filled = fill(grades, assignment, scores, students, scale=args.scale)
     filled = replace(filled, notes=(*filled.notes, *notes))
     write_atomically(args.out, filled.table.to_bytes())
     show(filled, formulas(grades.table), console)
-    where = "import it in Canvas" if is_canvas else "upload it as the grading worksheet in Moodle"
     console.print(f"Column {assignment.header!r} written to {args.out}: {where}", soft_wrap=True)
     return 0
 

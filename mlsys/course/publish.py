@@ -32,6 +32,7 @@ INSTRUCTORS = (
     "mlsys/cli/bench.py",
     "mlsys/cli/export.py",
     "mlsys/cli/feedback.py",
+    "mlsys/cli/gpu_pass.py",
     "mlsys/cli/grade.py",
     "mlsys/cli/grade_output.py",
     "mlsys/cli/publish.py",

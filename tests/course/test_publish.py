@@ -214,7 +214,7 @@ def test_the_students_doctor_says_that_there_is_no_judge(unpacked: Path) -> None
     assert "sandbox" not in done.stdout
 
 
-@pytest.mark.parametrize("command", ["grade", "release", "export", "feedback", "publish", "bench"])
+@pytest.mark.parametrize("command", ["grade", "release", "export", "feedback", "gpu-pass", "publish", "bench"])
 def test_a_command_for_instructors_ends_in_one_sentence_and_status_2(unpacked: Path, command: str) -> None:
     done = in_the_wheel(unpacked, f"from mlsys.cli.main import main; sys.exit(main([{command!r}, 'tiling']))")
     assert done.returncode == 2

@@ -275,8 +275,9 @@ class _Intake:
         result = []
         counts = ", ".join(item.title for item in chosen)
         for title in left_out(items, chosen):
-            reason = f"{counts} is graded, because it has the lab's name"
-            self.beside.append(Ignored(f"{self.student}: {title}", reason))
+            self.beside.append(
+                Ignored(f"{self.student}: {title}", f"{counts} is graded, because it has the lab's name")
+            )
         for item in chosen:
             time, doubt = item.time, item.doubt
             try:
