@@ -64,8 +64,8 @@ def tests_diff(old: Lab, new: Lab) -> str:
     before, after = ({cell.id: cell.source for cell in lab.cells if cell.role in (TEST, SPEED)} for lab in (old, new))
     lines: list[str] = []
     for name in before | after:
-        texts = (tests.get(name, "").splitlines() for tests in (before, after))
-        lines += unified_diff(*texts, f"before/{name}", f"after/{name}", lineterm="")
+        was, now = (tests.get(name, "").splitlines() for tests in (before, after))
+        lines += unified_diff(was, now, f"before/{name}", f"after/{name}", lineterm="")
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 
 from mlsys.classroom.intake.reader import MAX_BYTES, Refused
-from mlsys.classroom.lms.names import moodle_readings
+from mlsys.classroom.lms.names import brightspace_readings, moodle_readings
 from mlsys.errors import UserError
 
 MAX_FILES = 200_000
@@ -98,7 +98,7 @@ def _shared(folder: Path, root: Path, lab: str, levels: int) -> Iterator[Submitt
         yield _unreadable(folder, root, error)
         return
     for below in folders:
-        if moodle_readings(below.name):
+        if moodle_readings(below.name) or brightspace_readings(below.name):
             yield from _of_one([below], root)
         elif levels and (below.name == SUBMITTED or count == 1):
             yield from _shared(below, root, lab, levels - 1)

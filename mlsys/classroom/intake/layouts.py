@@ -202,7 +202,7 @@ class _Layout:
         elif top in self.gradescope and not is_file:
             found = self._by_platform(file, self._submitter(top), deeper, "gradescope", top)
         elif readings := brightspace_readings(top):
-            found = self._by_platform(file, readings[0], deeper, "brightspace", "")
+            found = self._by_platform(file, self._the_one(readings), deeper, "brightspace", "")
         elif is_file and (readings := blackboard_readings(top)):
             found = self._by_platform(file, self._login(readings), deeper, "blackboard", "")
         elif not is_file and not self._is_student(top) and (student := self._on_github(top)):
@@ -324,8 +324,9 @@ def _shared_folder(names: Collection[str]) -> str:
     """Return the one folder that holds all files, where a zip of a folder was made rather than of its contents."""
     firsts = {name.partition("/")[0] for name in names}
     first = firsts.pop() if len(firsts) == 1 else ""
-    # What Moodle calls a student's folder is never one for all.
-    return first if all("/" in name for name in names) and not moodle_readings(first) else ""
+    # What Moodle or Brightspace calls a student's folder is never one for all.
+    of_one = moodle_readings(first) or brightspace_readings(first)
+    return first if all("/" in name for name in names) and not of_one else ""
 
 
 def _timed(handed: list[Upload], silent: list[Upload], lab: str) -> list[Upload]:

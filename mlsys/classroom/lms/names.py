@@ -30,9 +30,9 @@ MAX_READINGS = 20
 _NUMBER = re.compile(r"[0-9]{1,20}")
 _MOODLE = re.compile(r"_([0-9]{1,20})_assignsubmission_(file|onlinetext)(_|$)")
 _BLACKBOARD = re.compile(r"_attempt_(\d{4}(?:-\d\d){5})(?:_(.+)|\.txt)$")
-_BRIGHTSPACE = re.compile(
-    r"\d+-\d+ - (?P<name>.+?) - (?P<time>[A-Za-z]{3,9} \d{1,2},? \d{4} \d{1,2}:?\d\d [AP]M)(?: - (?P<title>.+))?"
-)
+_BRIGHTSPACE = re.compile(r"\d+-\d+ - (?=.)")
+_BRIGHTSPACE_TIME = re.compile(r" - ([A-Za-z]{3,9} \d{1,2},? \d{4} \d{1,2}:?\d\d [AP]M)(?= - |$)")
+_BRIGHTSPACE_FORMS = ("%b %d %Y %I%M %p", "%B %d %Y %I%M %p")
 LINK = "link.html"
 """What Canvas calls an address that was entered in place of a file."""
 _NO_FILE = ("text.html", LINK)
@@ -132,16 +132,21 @@ def blackboard_readings(name: str) -> list[Reading]:
 
 
 def brightspace_readings(name: str) -> list[Reading]:
-    """Return the way in which Brightspace can have made the name of a folder or file; none if it cannot."""
-    match = _BRIGHTSPACE.fullmatch(name) if len(name) <= MAX_CHARACTERS else None
-    if match is None:
-        return []
-    time = match["time"].replace(",", "").replace(":", "")
-    forms = ("%b %d %Y %I%M %p", "%B %d %Y %I%M %p")
-    clock = next((found for form in forms if (found := _clock(time, form))), None)
-    number = int(f"{clock:%Y%m%d%H%M}") if clock else None
-    key = "-".join(words_of(match["name"]))
-    return [Reading(Person(name=match["name"]), key, match["title"] or "", number, clock=clock)]
+    """Return every way in which Brightspace can have made the name of a folder or file; none if it cannot.
+
+    There are several where the name or the title, which students choose, holds what looks like a time.
+    """
+    begin = _BRIGHTSPACE.match(name) if len(name) <= MAX_CHARACTERS else None
+    found = []
+    for match in _BRIGHTSPACE_TIME.finditer(name, begin.end()) if begin else ():
+        time = match[1].replace(",", "").replace(":", "")
+        clock = next((clock for form in _BRIGHTSPACE_FORMS if (clock := _clock(time, form))), None)
+        number = int(f"{clock:%Y%m%d%H%M}") if clock else None
+        who = name[begin.end() : match.start()] if begin else ""
+        if who:
+            title = name[match.end() :].removeprefix(" - ")
+            found.append(Reading(Person(name=who), "-".join(words_of(who)), title, number, clock=clock))
+    return found
 
 
 def _clock(text: str, form: str) -> datetime | None:

@@ -62,6 +62,15 @@ def test_brightspace_names_say_name_and_time(tree: CourseTree, tmp_path: Path, e
     assert submitted(tree, "ab1") == notebook("ann")
 
 
+@pytest.mark.parametrize("who", ["Eve - Nov 19, 2026 1000 AM", "Eve - Nov 19, 2026 1000 AM - x"])
+def test_a_name_with_a_time_in_it_makes_nobody_early(tree: CourseTree, tmp_path: Path, who: str) -> None:
+    """Students may choose the name that others see."""
+    files = {f"12345-67890 - {who} - Nov 20, 2026 1158 PM/tiling.ipynb": notebook("eve")}
+    result = take(zipped(tmp_path / "in.zip", files), tree, ROSTER)
+    assert result.students == []
+    assert "in doubt: it may be" in result.ignored[0].reason
+
+
 GRADESCOPE = """---
 submission_901:
   :submitters:
