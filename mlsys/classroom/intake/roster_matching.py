@@ -122,7 +122,10 @@ def _with_times(items: Sequence[Upload], hand_ins: HandIns, own: Sequence[HandIn
         return list(items)
     result = []
     for item in items:
-        time = hand_ins.time(item.person, item.number, own)
-        doubt = "" if time or item.time else "the LMS's list of times has none for it"
-        result.append(replace(item, time=time or item.time, doubt=doubt or item.doubt * (time is None)))
+        if time := hand_ins.time(item.person, item.number, own):
+            result.append(replace(item, time=time, doubt=""))
+        elif item.time:
+            result.append(item)
+        else:
+            result.append(replace(item, doubt=item.doubt or "the LMS's list of times has none for it"))
     return result
