@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-
 _LISTED = 50
 """Most known names that an error lists; a class may have hundreds of students."""
 
