@@ -24,6 +24,7 @@ import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 from zoneinfo import ZoneInfo
 
 from mlsys.classroom.intake.files import NOTHING, SUBMITTED, SubmittedFile, is_debris, safe_name
@@ -276,8 +277,7 @@ class _Layout:
     def _on_github(self, folder: str) -> Student | None:
         """Return the one student whose repository of an assignment is called like this."""
         name = folder.casefold()
-        logins = ((student.github_login.casefold(), student) for student in self.students if student.github_login)
-        found = [student for login, student in logins if name.endswith(f"-{login}") and len(name) > len(login) + 1]
+        found = [student for end, student in self._repositories if name.endswith(end) and len(name) > len(end)]
         # Where ann-b and b are logins, tiling-ann-b may be of either: of b, if the assignment is tiling-ann.
         if len(found) > 1:
             several = " or ".join(student.id for student in found[:4])
@@ -292,7 +292,16 @@ class _Layout:
         return reading
 
     def _is_student(self, name: str) -> bool:
-        return any(student.id == name for student in self.students)
+        return name in self._ids
+
+    @cached_property
+    def _ids(self) -> frozenset[str]:
+        return frozenset(student.id for student in self.students)
+
+    @cached_property
+    def _repositories(self) -> list[tuple[str, Student]]:
+        """How the names of students' repositories end."""
+        return [(f"-{one.github_login.casefold()}", one) for one in self.students if one.github_login]
 
 
 def _gradescope(named: Iterable[tuple[str, SubmittedFile]]) -> dict[str, list[Reading]]:

@@ -30,7 +30,7 @@ MAX_READINGS = 20
 _NUMBER = re.compile(r"[0-9]{1,20}")
 _MOODLE = re.compile(r"_([0-9]{1,20})_assignsubmission_(file|onlinetext)(_|$)")
 _BLACKBOARD = re.compile(r"_attempt_(\d{4}(?:-\d\d){5})(?:_(.+)|\.txt)$")
-_BRIGHTSPACE = re.compile(r"\d+-\d+ - (?=.)")
+_BRIGHTSPACE = re.compile(r"(\d+)-\d+ - (?=.)")
 _BRIGHTSPACE_TIME = re.compile(r" - ([A-Za-z]{3,9} \d{1,2},? \d{4} \d{1,2}:?\d\d [AP]M)(?= - |$)")
 _BRIGHTSPACE_FORMS = ("%b %d %Y %I%M %p", "%B %d %Y %I%M %p")
 LINK = "link.html"
@@ -137,15 +137,17 @@ def brightspace_readings(name: str) -> list[Reading]:
     There are several where the name or the title, which students choose, holds what looks like a time.
     """
     begin = _BRIGHTSPACE.match(name) if len(name) <= MAX_CHARACTERS else None
+    if begin is None:
+        return []
     found = []
-    for match in _BRIGHTSPACE_TIME.finditer(name, begin.end()) if begin else ():
+    for match in _BRIGHTSPACE_TIME.finditer(name, begin.end()):
         time = match[1].replace(",", "").replace(":", "")
         clock = next((clock for form in _BRIGHTSPACE_FORMS if (clock := _clock(time, form))), None)
         number = int(f"{clock:%Y%m%d%H%M}") if clock else None
-        who = name[begin.end() : match.start()] if begin else ""
+        who = name[begin.end() : match.start()]
         if who:
-            title = name[match.end() :].removeprefix(" - ")
-            found.append(Reading(Person(name=who), "-".join(words_of(who)), title, number, clock=clock))
+            key, title = "-".join(words_of(who)) + f"_{begin[1]}", name[match.end() :].removeprefix(" - ")
+            found.append(Reading(Person(name=who), key, title, number, clock=clock))
     return found
 
 

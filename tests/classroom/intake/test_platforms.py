@@ -62,6 +62,12 @@ def test_brightspace_names_say_name_and_time(tree: CourseTree, tmp_path: Path, e
     assert submitted(tree, "ab1") == notebook("ann")
 
 
+def test_two_of_one_name_in_brightspace_are_two(tree: CourseTree, tmp_path: Path) -> None:
+    files = {f"{user}-67890 - Minji Kim - Nov 20, 2026 1058 PM/tiling.ipynb": notebook(user) for user in ("7", "8")}
+    result = take(zipped(tmp_path / "in.zip", files), tree, None)
+    assert result.students == ["Minji-Kim_7", "Minji-Kim_8"]
+
+
 @pytest.mark.parametrize("who", ["Eve - Nov 19, 2026 1000 AM", "Eve - Nov 19, 2026 1000 AM - x"])
 def test_a_name_with_a_time_in_it_makes_nobody_early(tree: CourseTree, tmp_path: Path, who: str) -> None:
     """Students may choose the name that others see."""
