@@ -66,7 +66,7 @@ def table(title: str, records: Iterable[Record], width: int | None = None) -> Gr
         parts.append(_table(title if not parts else "", records, names[:count], short=True))
         names = names[count:]
     found = {question.verdict for record in records for question in record.questions}
-    words = ", ".join(f"{word} {verdict}" for verdict, word in _SHORT.items() if verdict in found)
+    words = ", ".join(f"{word} {verdict}" for verdict, word in _SHORT.items() if verdict in found - {word})
     return Group(*parts, Text(f"A number: points of an answer that passed, is slow or was marked; {words}"))
 
 

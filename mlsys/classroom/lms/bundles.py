@@ -44,8 +44,9 @@ class Page:
 
     @property
     def attempt(self) -> Attempt | None:
-        """The attempt that the page is about, if it is known."""
-        return next((one for one in reversed(self.attempts) if one.digest == self.digest), None)
+        """The attempt that the page is about; the newest one if none counts, and the page says why."""
+        newest = self.attempts[-1] if self.attempts else None
+        return next((one for one in reversed(self.attempts) if one.digest == self.digest), newest)
 
 
 @dataclass(frozen=True)

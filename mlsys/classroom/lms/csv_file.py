@@ -80,8 +80,9 @@ def is_formula(value: str) -> bool:
 
 
 def formulas(table: Table) -> list[tuple[int, str]]:
-    """Return line and text of each cell that a spreadsheet would take for a formula."""
-    return [(row.line, value) for row in table.rows for value in row.values() if is_formula(value)]
+    """Return line and text of each cell that a spreadsheet would take for a formula; a lone dash is none."""
+    cells = ((row.line, value) for row in table.rows for value in row.values())
+    return [(line, value) for line, value in cells if is_formula(value) and value.strip() != "-"]
 
 
 def guarded(value: str) -> str:

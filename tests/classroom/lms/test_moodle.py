@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from mlsys.classroom.lms.bundles import Page, bundle
+from mlsys.classroom.lms.csv_file import formulas
 from mlsys.classroom.lms.fill import BLANK, FILLED, KEPT, NO_ROW, NO_SCORE, Score, fill
 from mlsys.classroom.lms.moodle import BadWorksheet, Worksheet, read_worksheet, roster_rows
 from mlsys.classroom.lms.new_roster import new_roster
@@ -57,6 +58,7 @@ def test_only_grades_change_and_everybody_is_accounted_for(worksheet: Worksheet)
     filled = fill(worksheet, worksheet.assignment(), scores, STUDENTS)
     expected = TEXT.replace("Submitted,,10.00", "Submitted,8.5,10.00").replace(",7.00,", ",9,").replace(",5.00,", ",,")
     assert filled.table.to_bytes() == expected.encode()
+    assert formulas(filled.table) == []  # Moodle's dashes are none
     assert [note.who.split()[0] for note in filled.of(FILLED)] == ["ab1", "mkim1"]
     assert "cannot be changed" in filled.of(KEPT)[0].text
     assert [len(filled.of(kind)) for kind in (BLANK, NO_SCORE, NO_ROW)] == [1, 1, 1]
@@ -137,6 +139,14 @@ def test_moodle_gets_the_folders_of_its_download() -> None:
         ["4712", "assignsubmission", "file"],
     ]
     assert [student for student, _ in made.left_out] == ["bob"]
+
+
+def test_a_student_of_whom_nothing_counts_gets_the_page_that_says_why() -> None:
+    late = Attempt("digest", "Ann Baker_4711_assignsubmission_file_/tiling.ipynb", "moodle")
+    refused = Page("ann", "Ann", "", "", [late], b"too late")
+    assert files_of(bundle([refused], "tiling", "moodle").data) == {
+        "Ann Baker_4711_assignsubmission_file_/tiling.html": b"too late"
+    }
 
 
 def test_mail_gets_pages_and_a_list() -> None:
