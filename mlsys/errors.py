@@ -3,6 +3,9 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+_LISTED = 50
+"""Most known names that an error lists; a class may have hundreds of students."""
+
 
 class UserError(Exception):
     """A mistake that the user can correct; the command line prints it and exits with status 2."""
@@ -27,8 +30,9 @@ class UnknownName(UserError, LookupError):
 
     @classmethod
     def of(cls, what: str, name: object, known: Iterable[str]) -> "UnknownName":
-        """The error for `name`, with the nearest known name and all of them listed."""
+        """The error for `name`, with the nearest known name and a list of them."""
         known = sorted(known)
         nearest = get_close_matches(str(name), known, n=1, cutoff=0.4)
         hint = f"did you mean '{nearest[0]}'? " if nearest else ""
-        return cls(f"unknown {what} {name!r}: {hint}Known: {', '.join(known)}")
+        more = f" and {len(known) - _LISTED} more" if len(known) > _LISTED else ""
+        return cls(f"unknown {what} {name!r}: {hint}Known: {', '.join(known[:_LISTED])}{more}")

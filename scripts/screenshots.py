@@ -25,7 +25,11 @@ ROOT = Path(__file__).parents[1]
 PICTURES = {
     "chapter": ("html/book/performance/tiling.html", "#fig-tiling-ladder", (1180, 760)),
     "lab": ("html/book/labs/lab-tiling.html", None, (1000, 820)),
-    "feedback": ("course/feedback/wrong-mask/tiling/tiling.html", "#question-c .verdict, #question-c p", (1000, 820)),
+    "feedback": (
+        "course/sample-class/feedback/wrong-mask/tiling/tiling.html",
+        "#question-c .verdict, #question-c p",
+        (1000, 820),
+    ),
     "verdicts": ("screenshots/verdicts.html", None, (1400, 550)),
 }
 """Name of the picture -> page under `_build`, element to scroll to, width and height."""
@@ -55,7 +59,7 @@ def served(folder: Path) -> Iterator[str]:
 
 def write_verdicts() -> None:
     """Write the table that `mlsys grade` prints as a page."""
-    records = FileStore(CourseTree(ROOT / COURSE)).records("tiling").values()
+    records = FileStore(CourseTree(ROOT / COURSE).sample_course).records("tiling").values()
     console = Console(record=True, width=140, file=io.StringIO())
     console.print(table("Tiling: verdicts and points", [record for record in records if record]))
     page = ROOT / "_build" / "screenshots" / "verdicts.html"

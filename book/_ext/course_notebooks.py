@@ -14,7 +14,8 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 
 from mlsys.course.pages.notebooks import build_chapters, is_chapter
-from mlsys.course.settings import read_settings
+from mlsys.course.settings import PLACEHOLDER, read_settings
+from mlsys.course.student_site import site_state, stamp_site
 from mlsys.errors import UserError
 
 logger = logging.getLogger(__name__)
@@ -68,6 +69,12 @@ def add_buttons(
         context["body"] = context["body"].replace("</h1>", f'</h1>\n<p class="course-notebook">{links}</p>', 1)
 
 
+def remember_state(app: Sphinx) -> None:
+    """Keep what the book is before it is read: what changes during the build is not in the site."""
+    root = Path(app.srcdir)
+    app.config.course_site_state = site_state(root, read_settings(root))
+
+
 def copy_notebooks(app: Sphinx, exception: Exception | None) -> None:
     """Write the notebooks that the buttons offer into the site; what is missing is an error of the build."""
     if exception or app.builder.name != "html":
@@ -91,12 +98,15 @@ def copy_notebooks(app: Sphinx, exception: Exception | None) -> None:
     for source, target in copies:
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source, target)
-    if "YOUR_ORGANISATION" in read_settings(root).repository:
+    stamp_site(site, app.config.course_site_state)
+    if PLACEHOLDER in read_settings(root).repository:
         logger.info("repository.url in _config.yml is still the placeholder: Colab links lead nowhere yet")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx."""
+    app.add_config_value("course_site_state", "", "")
+    app.connect("builder-inited", remember_state)
     app.connect("html-page-context", add_buttons, priority=900)  # after the theme has made its list of buttons
     app.connect("build-finished", copy_notebooks)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

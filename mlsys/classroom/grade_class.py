@@ -24,6 +24,7 @@ from mlsys.classroom.gradebook.record_results import disk_faults, record_result
 from mlsys.classroom.intake.collect import Collected, collect, take_back
 from mlsys.classroom.intake.reader import Refused
 from mlsys.classroom.intake.reading import LabReader
+from mlsys.classroom.lms.hand_ins import HandIns
 from mlsys.classroom.plan import Plan, make_plan
 from mlsys.classroom.processes.limited import helper_ends
 from mlsys.classroom.progress import tracked
@@ -58,8 +59,9 @@ class Options:
         student: only this one, or everybody when empty.
         accept_changes: write scores that change without a newer submission, and let marks of changed answers lapse.
         roster: who the students are, with due times and late days.
+        hand_ins: what the LMS says of the times of handing in.
         policy: which attempt counts, one of `attempt_policy.POLICIES`.
-        sample_class: hand in the lab's sample class first, and grade that.
+        sample_class: hand in the lab's sample class first, and grade that, in a tree of its own below the course's.
         unsafe_no_sandbox: go on without the sandbox where it cannot run.
         arguments: how the command line said all this, for a later `--resume`.
     """
@@ -69,6 +71,7 @@ class Options:
     student: str = ""
     accept_changes: bool = False
     roster: Roster | None = None
+    hand_ins: HandIns = field(default_factory=HandIns)
     policy: str = "newest"
     sample_class: bool = False
     unsafe_no_sandbox: bool = False
@@ -80,10 +83,10 @@ class Batch:
     """A graded class.
 
     Attributes:
+        tree: where it is kept.
         lab: the lab, as it is released now.
         records: by student, with the points that a person gave.
-        results: the same of everybody whose submission was ever graded, in this run or not; of the sample class only
-            where this run grades it.
+        results: the same of everybody whose submission was ever graded, in this run or not.
         graded_now: how many of them were graded in this run.
         collected: what came in, with everybody who is unknown, missing, or in doubt.
         changes: scores of unchanged submissions that this run changes.
@@ -92,6 +95,7 @@ class Batch:
         unreadable: students whose record is damaged or of another version of the package, so not in `results`.
     """
 
+    tree: CourseTree
     lab: Lab
     records: dict[str, Record]
     results: dict[str, Record]
@@ -123,6 +127,8 @@ def grade_class(root: Path, tree: CourseTree, name: str, options: Options, conso
             a full disk, another run at work, or a missing package.
     """
     started_s = time.monotonic()
+    if options.sample_class:
+        tree = tree.sample_course
     path, store = find_lab(root, name), FileStore(tree)
     if options.roster:
         options.roster.check_labs(find_labs(root))
@@ -138,7 +144,14 @@ def grade_class(root: Path, tree: CourseTree, name: str, options: Options, conso
                     hand_in(path, source, tree)
                 reader = LabReader(tree, name)
                 collected = collect(
-                    source, tree, name, options.roster, store=store, policy=options.policy, check=reader.check
+                    source,
+                    tree,
+                    name,
+                    options.roster,
+                    store=store,
+                    policy=options.policy,
+                    hand_ins=options.hand_ins,
+                    check=reader.check,
                 )
                 students = _students(collected, source or tree.submissions, name, options.student)
                 private = root, source or root
@@ -147,18 +160,15 @@ def grade_class(root: Path, tree: CourseTree, name: str, options: Options, conso
                     grading = _Grading(tree, store, plan, collected, reader, pool, marks, options, console)
                     changes = grading.judge_and_record() if plan.states else []
             marks = refresh_pages(tree, store, name)
-            samples = {file.stem for file in (path.parent / "class").glob("*")} - set(students)
-            read = {
-                student: record
-                for student, record in marked_records(store, name, marks).items()
-                if student not in samples
-            }
+            read = marked_records(store, name, marks)
     minutes = (time.monotonic() - started_s) / 60
     withheld = bool(changes) and not options.accept_changes
     results = {student: record for student, record in read.items() if record}
     records = {student: results[student] for student in students if student in results}
     unreadable = tuple(student for student, record in read.items() if not record)
-    return Batch(plan.lab, records, results, len(plan.states), collected, tuple(changes), withheld, minutes, unreadable)
+    return Batch(
+        tree, plan.lab, records, results, len(plan.states), collected, tuple(changes), withheld, minutes, unreadable
+    )
 
 
 @contextmanager
@@ -178,6 +188,7 @@ def _students(collected: Collected, source: Path, lab: str, only: str) -> list[s
     students = collected.students
     if not students:
         others = "".join(f"\n  {safe(note.name)}: {safe(note.reason)}" for note in collected.ignored[:10])
+        others += f"\n  and {len(collected.ignored) - 10} more" if len(collected.ignored) > 10 else ""
         raise UserError(f"{source} holds no submissions to {lab}: put <student>.ipynb there{others}")
     if only and only not in students:
         raise UnknownName.of("student", only, students)

@@ -78,8 +78,8 @@ def make_plan(
         SandboxError: student code cannot be shut in on this machine, and `unsafe_no_sandbox` is not set; or the sandbox
             would show the tree or something private.
     """
-    package = _package_digest([released_lab(tree, name, path.stem) for path in tree.versions(name)])
-    course = digest(package, store.secret(), *(path.read_bytes() for path in tree.versions(name)))
+    package = _package_of(tree, name)
+    course = _course_digest(tree, store, name, package)
     states = {student: _state(course, collected, student) for student in students}
     old = {student: store.record(name, student) for student in students}
     device = configured_device(tree)
@@ -107,6 +107,19 @@ def make_plan(
     open_states = {student: states[student] for student in open_ones}
     attempt_state = digest(course, kind if to_judge else "", str(sandboxed))
     return Plan(released_lab(tree, name), open_states, old, device, kind, sandboxed, package, attempt_state)
+
+
+def tests_digest(tree: CourseTree, store: Store, name: str) -> str:
+    """Return the digest of all that verdicts of a lab depend on beside the submissions: package, secret, tests."""
+    return _course_digest(tree, store, name, _package_of(tree, name))
+
+
+def _package_of(tree: CourseTree, name: str) -> str:
+    return _package_digest([released_lab(tree, name, path.stem) for path in tree.versions(name)])
+
+
+def _course_digest(tree: CourseTree, store: Store, name: str, package: str) -> str:
+    return digest(package, store.secret(), *(path.read_bytes() for path in tree.versions(name)))
 
 
 def _package_digest(versions: Iterable[Lab]) -> str:

@@ -8,12 +8,14 @@ from pathlib import Path
 from statistics import median
 
 from rich.box import SIMPLE_HEAD
+from rich.console import Console, Group
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from mlsys.classroom.canvas.csv_file import guarded
 from mlsys.classroom.intake.collect import Collected
 from mlsys.classroom.intake.layouts import Ignored
+from mlsys.classroom.lms.csv_file import guarded
 from mlsys.classroom.store.record import MARKED, REFUSED, WAITING, QuestionRecord, Record
 from mlsys.core.files import write_atomically
 from mlsys.course.tree import CourseTree
@@ -24,23 +26,70 @@ _COLORS = {"passed": "green", MARKED: "green", "slow": "yellow", "not implemente
     WAITING, "cyan"
 )
 
+_SHORT = {
+    "wrong answer": "wrong",
+    "out of bounds": "oob",
+    "not implemented": "todo",
+    "error": "error",
+    "crashed": "crash",
+    "timed out": "time",
+    "out of memory": "mem",
+    "not a kernel": "nokrn",
+    "suspicious": "susp",
+    "needs review": "mark",
+    "needs gpu": "gpu",
+    REFUSED: "-",
+}
+"""Words for verdicts in a narrow table; an answer that has points is shown by them."""
+_SHORT_HEAD = 6
 
-def table(title: str, records: Iterable[Record]) -> Table:
-    """Return a table with a row per student: verdict and points of each question, the sum, and the points that wait."""
+
+def table(title: str, records: Iterable[Record], width: int | None = None) -> Group:
+    """Return a table with a row per student: verdict and points of each question, the sum, and the points that wait.
+
+    Args:
+        title: above it.
+        records: of the students.
+        width: characters in a line. Where the verdicts do not fit, short words stand for them and are explained below;
+            where these do not fit either, some questions come in a second table. None if there is room.
+    """
     records = list(records)
+    names = [question.question for question in records[0].questions] if records else []
+    whole = _table(title, records, names, short=False)
+    if width is None or _width(whole) <= width:
+        return Group(whole)
+    parts: list[Table] = []
+    while names:
+        count = len(names)
+        while count > 1 and _width(_table(title, records, names[:count], short=True)) > width:
+            count -= 1
+        parts.append(_table(title if not parts else "", records, names[:count], short=True))
+        names = names[count:]
+    found = {question.verdict for record in records for question in record.questions}
+    words = ", ".join(f"{word} {verdict}" for verdict, word in _SHORT.items() if verdict in found - {word})
+    return Group(*parts, Text(f"A number: points of an answer that passed, is slow or was marked; {words}"))
+
+
+def _width(part: Table) -> int:
+    return Measurement.get(Console(width=10_000), Console(width=10_000).options, part).maximum
+
+
+def _table(title: str, records: list[Record], names: list[str], *, short: bool) -> Table:
     # Without borders and with little padding a lab of many questions stays narrow.
     result = Table(title=title, header_style="bold", title_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     result.show_edge = result.pad_edge = False
     result.add_column("student", no_wrap=True)
-    for question in records[0].questions if records else ():
-        result.add_column(f"{question.question} ({question.max_points:g})")
+    most = {question.question: question.max_points for question in records[0].questions} if records else {}
+    for name in names:
+        head = f"{name if len(name) <= _SHORT_HEAD else name[: _SHORT_HEAD - 1] + '.'}\n/{most[name]:g}"
+        result.add_column(head if short else f"{name} ({most[name]:g})", no_wrap=short)
     result.add_column("points", justify="right", no_wrap=True)
     result.add_column("wait", justify="right", no_wrap=True)
     for record in records:
-        points = record.points
         waiting = sum(question.waiting for question in record.questions)
-        cells = (_cell(question) for question in record.questions)
-        result.add_row(Text(record.student), *cells, f"{points:g}", f"{waiting:g}" if waiting else "")
+        of = {question.question: question for question in record.questions}
+        cells = (_cell(of[name], short=short) if name in of else Text() for name in names)
+        result.add_row(Text(record.student), *cells, f"{record.points:g}", f"{waiting:g}" if waiting else "")
     return result
 
 
@@ -55,9 +104,12 @@ def reasons(records: Iterable[Record]) -> Table:
     return result
 
 
-def _cell(question: QuestionRecord) -> Text:
+def _cell(question: QuestionRecord, *, short: bool) -> Text:
+    style = _COLORS.get(question.verdict, "red")
+    if short:
+        return Text(_SHORT.get(question.verdict, f"{question.points:.4g}"), style=style)
     points = "" if question.waiting or not question.points else f" {question.points:g}"
-    return Text(f"{question.verdict}{points}", style=_COLORS.get(question.verdict, "red"))
+    return Text(f"{question.verdict}{points}", style=style)
 
 
 def why(record: Record) -> str:
@@ -108,9 +160,16 @@ def arrivals(collected: Collected, tree: CourseTree, lab: str) -> Text:
             lines.append(f"late: {safe(student)}: {late.days} late day{'s' if late.days > 1 else ''}")
         elif any(choice.attempt and choice.attempt.late and choice.attempt.time is None for choice in choices):
             path = tree.attempts(lab, student).resolve()
-            lines.append(f"late: {safe(student)}: Canvas marks it LATE; enter its time in {path}")
-    for kind in ("unknown", "ignored", "doubtful"):
-        lines += _notes(kind, getattr(collected, kind))
+            lines.append(
+                f"late: {safe(student)}: Canvas marks it LATE; get its time with --times, or enter it in {path}"
+            )
+    for kind, notes in (
+        ("unknown", collected.unknown),
+        ("ignored", collected.ignored),
+        ("doubtful", collected.doubtful),
+        ("not graded", collected.beside),
+    ):
+        lines += _notes(kind, notes)
     return Text("\n".join(lines))
 
 

@@ -14,7 +14,7 @@ from mlsys.classroom.store.store import FileStore
 from mlsys.classroom.students.attempt_policy import POLICIES
 from mlsys.course.tree import COURSE, CourseTree
 
-RESUMED = ("submissions", "roster", "attempt", "student", "sample_class")
+RESUMED = ("submissions", "roster", "attempt", "times", "student")
 """Arguments that `--resume` takes from the interrupted run where they are not given."""
 
 
@@ -29,7 +29,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="folder of <student>.ipynb, nbgrader tree, or an LMS's download as a folder or zip "
         "(default: what is in the course tree's submitted/)",
     )
-    source.add_argument("--sample-class", action="store_true", help="submit the lab's sample class, then grade it")
+    source.add_argument(
+        "--sample-class",
+        action="store_true",
+        help="grade the lab's sample class, in a tree of its own: sample-class/ in the folder of the course",
+    )
     parser.add_argument(
         "--roster",
         type=Path,
@@ -38,6 +42,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--attempt", choices=POLICIES, help="which of a student's attempts counts (newest); on-time needs due times"
+    )
+    parser.add_argument(
+        "--times",
+        type=Path,
+        nargs="+",
+        metavar="FILE",
+        help="when they were handed in: Moodle's grading worksheet, Canvas's list of submissions (JSON), or a CSV file "
+        "with the columns student and time",
     )
     parser.add_argument(
         "--workers", type=positive, default=os.cpu_count() or 1, metavar="N", help="judge N students at a time"
@@ -76,19 +88,22 @@ def run(args: argparse.Namespace) -> int:
     workers.warm_up()  # they import torch while this process imports nbgrader
     from mlsys.classroom.grade_class import Options, grade_class
     from mlsys.classroom.gradebook.record_results import disk_faults
+    from mlsys.classroom.lms.hand_ins import read_hand_ins
     from mlsys.classroom.students.roster import read_roster
     from mlsys.cli.grade_output import show
 
     # Into a file, rich would assume 80 columns.
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 140
     root, tree, console = Path.cwd(), CourseTree(args.course), Console(width=width)
-    _go_on(args, tree, console)
+    _go_on(args, _kept_in(args), console)
+    roster = read_roster(args.roster) if args.roster else None
     options = Options(
         submissions=args.submissions,
         workers=args.workers,
         student=args.student,
         accept_changes=args.yes,
-        roster=read_roster(args.roster) if args.roster else None,
+        roster=roster,
+        hand_ins=read_hand_ins(args.times or (), roster.zone if roster else None),
         policy=args.attempt or POLICIES[0],
         sample_class=args.sample_class,
         unsafe_no_sandbox=args.unsafe_no_sandbox,
@@ -97,23 +112,31 @@ def run(args: argparse.Namespace) -> int:
     gc.freeze()  # what is imported stays: else collections that walk it take a tenth of the time
     batch = grade_class(root, tree, args.lab, options, console)
     with disk_faults(tree):
-        show(batch, tree, console)
+        show(batch, console)
     return 3 if batch.withheld else 0
+
+
+def _kept_in(args: argparse.Namespace) -> CourseTree:
+    """Return the tree that a run works in."""
+    tree = CourseTree(args.course)
+    return tree.sample_course if args.sample_class else tree
 
 
 def remembered(args: argparse.Namespace) -> dict[str, str]:
     """Return the arguments that a run keeps for a later `--resume`."""
     given = {name: getattr(args, name) for name in RESUMED}
+    given["times"] = "\n".join(str(path.resolve()) for path in args.times or ())
     return {name: str(value.resolve() if isinstance(value, Path) else value) for name, value in given.items() if value}
 
 
 def interrupted(args: argparse.Namespace) -> str:
     """Say what Ctrl-C left behind, and which command continues."""
-    last = FileStore(CourseTree(args.course)).run(args.lab)
+    last = FileStore(_kept_in(args)).run(args.lab)
     if last is None or last.finished or last.arguments != remembered(args):
         # It was stopped before the first submission or after the last; an older run's arguments may be others.
         return "Interrupted: what was graded is kept. Run the same command again."
     words = ["mlsys", "grade", args.lab, "--resume"]
+    words += ["--sample-class"] if args.sample_class else []
     words += ["--course", str(args.course)] if args.course != Path(COURSE) else []
     words += ["--yes"] if args.yes else []
     words += ["--unsafe-no-sandbox"] if args.unsafe_no_sandbox else []
@@ -136,11 +159,17 @@ def _go_on(args: argparse.Namespace, tree: CourseTree, console: Console) -> None
         pass
     console.print(f"The run of {args.lab} that began {last.started_at} was interrupted: continuing it.")
     if args.resume and not (args.submissions or args.sample_class):
-        args.sample_class = "sample_class" in last.arguments
         args.submissions = Path(last.arguments["submissions"]) if "submissions" in last.arguments else None
     if args.resume:
         args.roster = args.roster or (Path(last.arguments["roster"]) if "roster" in last.arguments else None)
         args.attempt = args.attempt or last.arguments.get("attempt")
         args.student = args.student or last.arguments.get("student", "")
-        words = " ".join(f"--{name.replace('_', '-')} {getattr(args, name)}" for name in RESUMED if getattr(args, name))
+        args.times = args.times or [Path(name) for name in last.arguments.get("times", "").splitlines()]
+        words = " ".join(
+            f"--{name.replace('_', '-')} {_shown(getattr(args, name))}" for name in RESUMED if getattr(args, name)
+        )
         console.print(f"Its arguments: {words or 'none'}", soft_wrap=True, markup=False)
+
+
+def _shown(value: object) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -7,16 +7,15 @@ from mlsys.classroom.gradebook.nbgrader import export_gradebook
 from mlsys.classroom.regrade import changes_csv, changes_table, changes_title
 from mlsys.classroom.report import arrivals, by_question, other_versions, reasons, table, write_csv
 from mlsys.core.files import write_atomically
-from mlsys.course.tree import CourseTree
 
 
-def show(batch: Batch, tree: CourseTree, console: Console) -> None:
+def show(batch: Batch, console: Console) -> None:
     """Print the table of a graded class and write its CSV files."""
-    lab, records = batch.lab, list(batch.records.values())
+    tree, lab, records = batch.tree, batch.lab, list(batch.records.values())
     write_csv(batch.results.values(), tree.results(lab.name))
     gradebook_csv = tree.results(lab.name).with_name(f"{lab.name}-nbgrader.csv")
     export_gradebook(tree, lab.name, gradebook_csv)
-    console.print(table(f"{lab.title}: verdicts and points", records))
+    console.print(table(f"{lab.title}: verdicts and points", records, console.width))
     console.print(reasons(records))
     console.print(arrivals(batch.collected, tree, lab.name), soft_wrap=True)  # paths in it can then be copied
     if versions := other_versions(records, lab.version):

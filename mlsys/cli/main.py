@@ -21,8 +21,10 @@ COMMANDS = {
     "bench": ("mlsys.cli.bench", "measure this GPU and the labs' kernels, and write labs/results/"),
     "release": ("mlsys.cli.release", "build the labs that students get"),
     "grade": ("mlsys.cli.grade", "grade a class of submissions"),
+    "gpu-pass": ("mlsys.cli.gpu_pass", "grade what waits for a GPU on another machine, and merge what was found"),
     "undo": ("mlsys.cli.undo", "bring back the class as it was before the last grading run"),
-    "export": ("mlsys.cli.export", "write a lab's scores into a Canvas gradebook"),
+    "export": ("mlsys.cli.export", "write a lab's scores for Canvas, for Moodle, or as a plain table"),
+    "feedback": ("mlsys.cli.feedback", "bundle the feedback pages for Canvas, for Moodle, or for mail"),
     "publish": ("mlsys.cli.publish", "write the public tree: site, labs without solutions, wheel"),
 }
 

@@ -8,6 +8,8 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Collection
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,8 +18,9 @@ from mlsys.course.digest import package_digest
 from mlsys.course.lab import find_labs
 from mlsys.course.release import is_released
 from mlsys.course.settings import Settings, read_settings
+from mlsys.course.student_site import check_site, site_files
 from mlsys.course.tree import CourseTree
-from mlsys.errors import UserError
+from mlsys.errors import UnknownName, UserError
 
 INSTRUCTORS = (
     "mlsys/bench/row.py",
@@ -28,6 +31,8 @@ INSTRUCTORS = (
     "mlsys/judge",
     "mlsys/cli/bench.py",
     "mlsys/cli/export.py",
+    "mlsys/cli/feedback.py",
+    "mlsys/cli/gpu_pass.py",
     "mlsys/cli/grade.py",
     "mlsys/cli/grade_output.py",
     "mlsys/cli/publish.py",
@@ -36,8 +41,37 @@ INSTRUCTORS = (
 )
 """What the student's wheel leaves out; no lab, no chapter and no command of a student needs it."""
 
+WORKFLOW = ".github/workflows/pages.yml"
 LIST = ".published"
 """Names the files that `mlsys publish` wrote, so that it takes away only what it brought."""
+
+_OF_A_FRESH_CLONE = {"README.md", "LICENSE", ".gitignore", ".gitattributes", ".github", "CNAME"}
+"""What a new repository may hold; a README and a license are replaced."""
+
+_PAGES = """# Serves this folder as it is with GitHub Pages: choose "GitHub Actions" under Settings, Pages.
+name: Site
+on:
+  push:
+    branches: [{branch}]
+  workflow_dispatch:
+permissions:
+  contents: read
+  pages: write
+  id-token: write
+concurrency: pages
+jobs:
+  deploy:
+    runs-on: ubuntu-latest
+    environment:
+      name: github-pages
+    steps:
+      - uses: actions/checkout@v4
+      - uses: actions/configure-pages@v5
+      - uses: actions/upload-pages-artifact@v3
+        with:
+          path: .
+      - uses: actions/deploy-pages@v4
+"""
 
 _README = """# AI hardware acceleration: the course for students
 
@@ -51,36 +85,79 @@ This folder is made by `mlsys publish`; changes made here are lost with the next
 """
 
 
-def publish(root: Path, tree: CourseTree, folder: Path) -> int:
-    """Write the student tree and return the count of its files.
+@dataclass(frozen=True)
+class Edition:
+    """What was published: the count of files, the labs in it, and those that are held back."""
+
+    files: int
+    labs: tuple[str, ...]
+    held_back: tuple[str, ...]
+
+
+def publish(root: Path, tree: CourseTree, folder: Path, labs: Collection[str] = ()) -> Edition:
+    """Write the student tree, if the site and the address are those of the book as it is now.
+
+    Args:
+        root: the course repository.
+        tree: the nbgrader tree.
+        folder: where the student tree goes: empty, published before, or a fresh clone of a repository.
+        labs: labs that come out now, beside those of the last edition; when none is named, those of the last edition,
+            and in the first edition all released ones.
 
     Raises:
-        UserError: a lab is not released, the folder holds other files or cannot be written, or the wheel fails.
+        UserError: an unknown lab, or one that is not released; a placeholder for an address; a site older than the
+            book; a folder that holds other files or cannot be written; or the wheel fails.
     """
     settings = read_settings(root)
-    labs = find_labs(root)
-    for name, path in labs.items():
+    check_site(root, settings)
+    return write_edition(root, tree, folder, labs)
+
+
+def write_edition(root: Path, tree: CourseTree, folder: Path, labs: Collection[str] = ()) -> Edition:
+    """Write the student tree as `publish` does, whatever site and address there are."""
+    settings = read_settings(root)
+    before = _published_before(folder)
+    chosen, held_back = _labs(root, tree, labs, before)
+    for name, path in chosen.items():
         if not is_released(path, tree, settings):
             raise UserError(f"lab {name} is not released, or has changed since: run `mlsys release` first")
-    before = _published_before(folder)
     files: dict[str, Path | str] = {}
     site = root / "_build" / "html"
     if (site / "index.html").is_file():
-        generated = (path for path in sorted(site.rglob("*")) if path.is_file())
-        files |= {str(path.relative_to(site)): path for path in generated if _is_page(path.relative_to(site))}
+        files |= site_files(site, held_back)
         # As the build of the site left them: made again now, they could differ from the pages.
         files |= {f"chapters/{path.name}": path for path in sorted((root / "_build" / "chapters").glob("*.ipynb"))}
-    files |= {f"labs/{name}/{name}.ipynb": tree.release(name) for name in labs}
+    files |= {f"labs/{name}/{name}.ipynb": tree.release(name) for name in chosen}
     files |= {f"wheels/{settings.wheel_name}": build_wheel(root, settings)}
     files |= {path.name: path for path in sorted(root.glob("LICENSE*"))}
-    files |= {"README.md": _readme(settings, list(labs)), ".nojekyll": ""}
+    files |= {"README.md": _readme(settings, list(chosen)), ".nojekyll": ""}
+    if WORKFLOW in before or not (folder / WORKFLOW).exists():
+        files[WORKFLOW] = _PAGES.format(branch=settings.branch)
+    # Students' own copies of the notebooks install the package that they began with.
+    old_wheels = {name for name in before if name.startswith("wheels/") and (folder / name).is_file()}
     try:
-        _write(folder, files, before)
+        _write(folder, files, before, old_wheels)
     except OSError as error:
         raise UserError(
             f"{folder} cannot be written ({error}): choose another folder or correct its permissions"
         ) from error
-    return len(files)
+    return Edition(len(files), tuple(chosen), tuple(held_back))
+
+
+def _labs(
+    root: Path, tree: CourseTree, named: Collection[str], before: Collection[str]
+) -> tuple[dict[str, Path], list[str]]:
+    """Return the labs of this edition with their paths, and the others."""
+    known = find_labs(root)
+    for name in named:
+        if name not in known:
+            raise UnknownName.of("lab", name, known)
+    last = [name for name in known if f"labs/{name}/{name}.ipynb" in before]
+    first = [] if named or last else [name for name in known if tree.release(name).is_file()]
+    chosen = {name: path for name, path in known.items() if name in {*named, *last, *first}}
+    if not chosen:
+        raise UserError(f"no lab is released in {tree.root}: run `mlsys release` first")
+    return chosen, [name for name in known if name not in chosen]
 
 
 def build_wheel(root: Path, settings: Settings) -> Path:
@@ -113,10 +190,6 @@ def _copy_for_students(root: Path, folder: Path) -> None:
     shutil.copytree(root / "mlsys", folder / "mlsys", ignore=left_out)
 
 
-def _is_page(path: Path) -> bool:
-    return path.parts[0] != "reports" and not any(part.startswith(".") for part in path.parts)
-
-
 def _published_before(folder: Path) -> list[str]:
     """Return the files of the last edition, or raise an error if the folder holds something else."""
     try:
@@ -126,19 +199,21 @@ def _published_before(folder: Path) -> list[str]:
             raise UserError(f"{folder} is not a folder")
         if (folder / LIST).is_file():
             return (folder / LIST).read_text(encoding="utf-8").splitlines()
-        foreign = sorted(path.name for path in folder.iterdir() if path.name != ".git")
+        found = {path.name for path in folder.iterdir()}
+        foreign = sorted(found - {".git"} - (_OF_A_FRESH_CLONE if ".git" in found else set()))
     except PermissionError as error:
         raise UserError(
             f"{folder} cannot be read ({error.strerror}): choose another folder or correct its permissions"
         ) from error
     if foreign:
         raise UserError(
-            f"{folder} holds files that `mlsys publish` did not write (such as {foreign[0]}): name an empty folder"
+            f"{folder} holds files that `mlsys publish` did not write (such as {foreign[0]}): name an empty folder, "
+            "or a fresh clone of the public repository"
         )
     return []
 
 
-def _write(folder: Path, files: dict[str, Path | str], before: list[str]) -> None:
+def _write(folder: Path, files: dict[str, Path | str], before: list[str], kept: Collection[str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     if not os.access(folder, os.W_OK):
         raise PermissionError(13, "no permission to write", str(folder))
@@ -149,10 +224,10 @@ def _write(folder: Path, files: dict[str, Path | str], before: list[str]) -> Non
         if not target.is_file() or target.read_bytes() != data:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(data)
-    for name in set(before) - set(files):
+    for name in set(before) - {*files, *kept}:
         if ".." not in Path(name).parts and not Path(name).is_absolute():
             (folder / name).unlink(missing_ok=True)
-    (folder / LIST).write_text("\n".join(sorted(files)) + "\n", encoding="utf-8")
+    (folder / LIST).write_text("\n".join(sorted({*files, *kept})) + "\n", encoding="utf-8")
 
 
 def _readme(settings: Settings, labs: list[str]) -> str:

@@ -4,11 +4,14 @@ nbgrader's own generate_assignment does the work, with the steps that
 `mlsys.classroom.gradebook.nbgrader_plugin.configure` lists.
 """
 
+from datetime import UTC, datetime
+from difflib import unified_diff
 from pathlib import Path
 
+from mlsys.core.files import write_atomically
 from mlsys.course.digest import digest, package_digest
-from mlsys.course.lab import Lab, LabError, find_lab, find_labs
-from mlsys.course.notebook import write_notebook
+from mlsys.course.lab import SPEED, TEST, Lab, LabError, find_lab, find_labs
+from mlsys.course.notebook import read_notebook, write_notebook
 from mlsys.course.settings import WHEEL_TOKEN, Settings, read_settings
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError
@@ -45,11 +48,33 @@ def _release_one(path: Path, tree: CourseTree, settings: Settings) -> str:
         raise LabError(f"{path}: its header says lab {lab.name!r}, its folder {name!r}; make them the same")
     for cell in lab.notebook.cells:
         cell.source = cell.source.replace(WHEEL_TOKEN, settings.wheel_url)
+    said = ""
+    kept = tree.version(name, lab.version)
+    if kept.is_file() and (diff := tests_diff(Lab.of_notebook(read_notebook(kept), str(kept)), lab)):
+        said = f"; its tests were other ones, the difference is in {keep_diff(tree, name, lab.version, diff)}"
     write_notebook(lab.notebook, tree.source(name))
-    write_notebook(lab.notebook, tree.version(name, lab.version))
+    write_notebook(lab.notebook, kept)
     _generate_assignment(tree, name)
     _stamp(tree, name).write_text(_state(path, settings))
-    return f"{name}: released version {lab.version} ({len(lab.questions)} questions)"
+    return f"{name}: released version {lab.version} ({len(lab.questions)} questions){said}"
+
+
+def tests_diff(old: Lab, new: Lab) -> str:
+    """Return the difference between the tests of two states of a lab, as text; empty if they are the same."""
+    before, after = ({cell.id: cell.source for cell in lab.cells if cell.role in (TEST, SPEED)} for lab in (old, new))
+    lines: list[str] = []
+    for name in before | after:
+        was, now = (tests.get(name, "").splitlines() for tests in (before, after))
+        lines += unified_diff(was, now, f"before/{name}", f"after/{name}", lineterm="")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def keep_diff(tree: CourseTree, name: str, version: str, diff: str) -> Path:
+    """Keep how the tests of a released version were changed, and return the file."""
+    now = f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%S-%f}"
+    path = tree.version(name, version).with_name(f"{version}-changed-{now}.diff")
+    write_atomically(path, diff.encode())
+    return path
 
 
 def is_released(path: Path, tree: CourseTree, settings: Settings) -> bool:

@@ -12,6 +12,8 @@ import yaml  # type: ignore[import-untyped]
 
 from mlsys.errors import UserError
 
+PLACEHOLDER = "YOUR_ORGANISATION"
+"""Stands in the address until the instructor enters the public repository."""
 WHEEL_TOKEN = "MLSYS_WHEEL_URL"
 """Stands in a lab's first cell for the address of the wheel."""
 
@@ -63,6 +65,8 @@ def read_settings(root: Path) -> Settings:
         raise UserError(f"{path} is missing: run the command in the course repository") from error
     except (yaml.YAMLError, KeyError, TypeError) as error:
         raise UserError(f"{path}: needs `repository:` with `url` and `branch` ({error})") from error
+    if url.endswith(".git"):
+        raise UserError(f"{path}: repository.url is the address to clone from: write {url.removesuffix('.git')}")
     if not re.fullmatch(r"https://github\.com/[\w.-]+/[\w.-]+", url):
         raise UserError(f"{path}: repository.url is {url!r}; Colab opens only https://github.com/OWNER/NAME")
     return Settings(url, branch, package_version(root))

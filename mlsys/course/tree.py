@@ -56,9 +56,14 @@ class CourseTree:
         """Return a student's submission that counts, for nbgrader's own commands."""
         return self.submissions / student / lab / f"{lab}.ipynb"
 
+    @property
+    def sample_course(self) -> "CourseTree":
+        """A tree of its own for sample classes: nobody of them is ever among the students."""
+        return CourseTree(self.root / "sample-class")
+
     def sample_class(self, lab: str) -> Path:
         """Return the folder of the lab's sample class, as it is handed in."""
-        return self.root / "sample-class" / lab
+        return self.root / "handed-in" / lab
 
     def attempts(self, lab: str, student: str) -> Path:
         """Return the list of a student's attempts; the folder around it holds what was handed in."""

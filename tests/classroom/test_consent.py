@@ -1,20 +1,18 @@
 """Nothing that lowers, blanks or replaces a score or a mark is written without a yes, and a run can be undone."""
 
 import csv
-import os
 import shutil
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import nbformat
 import pytest
 from rich.console import Console
 
-from mlsys.classroom.canvas.fill import score_of
 from mlsys.classroom.grade_class import Options, grade_class
 from mlsys.classroom.gradebook.marks import marked_records, marks_of
 from mlsys.classroom.gradebook.nbgrader import export_gradebook
+from mlsys.classroom.lms.fill import score_of
 from mlsys.classroom.regrade import MARK_LAPSES
 from mlsys.classroom.store.backup import back_up, restore
 from mlsys.classroom.store.record import MARKED
@@ -151,7 +149,6 @@ def test_a_mark_of_an_answer_that_changed_lapses_after_a_yes_only(course: Course
     root, tree, options = course
     assert options.submissions
     with_another_answer(options.submissions / "right.ipynb")
-    os.utime(options.submissions / "right.ipynb", (datetime.now(UTC).timestamp(),) * 2)
     held = grade_class(root, tree, "adding", options, QUIET)
     (change,) = held.changes
     assert (change.student, change.before, change.why) == ("right", "marked 1.5", MARK_LAPSES)
@@ -230,3 +227,16 @@ def test_what_a_person_edits_after_a_run_is_not_edited_in_its_backup(course: Cou
     assert (backup / path.relative_to(tree.root)).read_text() == before
     restore(tree, backup)
     assert path.read_text() == before
+
+
+def test_the_sample_class_never_meets_the_students(course: Course) -> None:
+    root, tree, options = course
+    before = {path: path.read_bytes() for path in tree.records("adding").glob("*")}
+    sample = grade_class(root, tree, "adding", replace(options, submissions=None, sample_class=True), QUIET)
+    assert len(sample.records) > 5
+    assert sample.tree.gradebook != tree.gradebook
+    batch = grade_class(root, tree, "adding", replace(options, submissions=None), QUIET)
+    assert sorted(batch.results) == ["half-done", "right"]
+    assert {path: path.read_bytes() for path in tree.records("adding").glob("*")} == before
+    with open_gradebook(tree) as gradebook:
+        assert sorted(student.id for student in gradebook.students) == ["half-done", "right"]

@@ -60,7 +60,7 @@ def _forget() -> None:
         "data/prices.toml",
         "scaling/ring.py",
         "cli/main.py",
-        "classroom/canvas/fill.py",
+        "classroom/lms/fill.py",
         "classroom/gradebook/feedback.py",
         "course/publish.py",
         "grading/replays/network_plan.py",

@@ -17,6 +17,7 @@ from mlsys.classroom.students.attempt_policy import Choice
 from mlsys.classroom.students.deadlines import Lateness
 from mlsys.classroom.students.history import Attempt, History
 from mlsys.course.tree import CourseTree
+from mlsys.grading.verdicts import VERDICTS
 
 
 def record(student: str, *questions: QuestionRecord, refused: str = "", repairs: tuple[str, ...] = ()) -> Record:
@@ -48,6 +49,38 @@ def test_table_has_a_row_per_student_with_sums_and_waiting_points() -> None:
     assert rows["bob"] == ["wrong", "answer", "slow", "2.5", "2.5"]
     assert rows["cy"] == ["refused", "refused", "0"]
     assert rows["di"] == ["passed", "1", "passed", "4", "5"]
+
+
+VERDICT_WORDS = [*VERDICTS, REFUSED]
+
+
+@pytest.mark.parametrize("width", [80, 140])
+def test_in_a_narrow_terminal_no_cell_is_cut_and_words_can_be_told_apart(width: int) -> None:
+    """The lab with the most questions, and ids as Canvas has them."""
+    names = [*"abcdefghij", "challenge", "g-why", "gap"]
+    rows = [
+        record(
+            f"student{number}@uni.edu",
+            *(
+                question(name, VERDICT_WORDS[(place + number) % len(VERDICT_WORDS)], (place + number) % 3 * 0.25, 12.5)
+                for place, name in enumerate(names)
+            ),
+        )
+        for number in range(len(VERDICT_WORDS))
+    ]
+    console = Console(file=io.StringIO(), width=width)
+    console.print(table("A lab", rows, width))
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "…" not in text
+    assert max(map(len, text.splitlines())) <= width
+    assert text.count("student3@uni.edu") == (2 if width == 80 else 1)
+    legend = text[text.index("A number:") :]
+    assert all(
+        verdict in " ".join(legend.split()) for verdict in VERDICT_WORDS if verdict not in ("passed", "slow", "error")
+    )
+    cells = [line.split()[1:-1] for line in text.splitlines() if line.startswith("student0@")]
+    words = [cell for line in cells for cell in line if not cell[0].isdigit()]
+    assert len(set(words)) == len(words)
 
 
 def test_reasons_name_refusals_faults_and_repairs_and_leave_out_the_rest() -> None:
@@ -127,7 +160,7 @@ def test_who_is_late_by_canvas_mark_alone_is_said_with_the_file_for_the_time(tmp
     collected = Collected(choices, {student: History() for student in choices})
     path = tmp_path / "attempts" / "bc2@uni.edu" / "tiling" / "attempts.json"
     assert arrivals(collected, CourseTree(tmp_path), "tiling").plain == (
-        f"late: bc2@uni.edu: Canvas marks it LATE; enter its time in {path}"
+        f"late: bc2@uni.edu: Canvas marks it LATE; get its time with --times, or enter it in {path}"
     )
 
 

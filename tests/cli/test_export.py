@@ -109,7 +109,7 @@ def test_record_that_cannot_be_read_is_listed(course: CourseTree, capsys: pytest
 
 
 def test_canvas_own_file_is_never_overwritten(course: CourseTree) -> None:
-    with pytest.raises(UserError, match="Canvas's own file"):
+    with pytest.raises(UserError, match="the LMS's own file"):
         run(course, out="gradebook.csv")
     assert (course.root.parent / "gradebook.csv").read_bytes() == GRADEBOOK.encode()
 
@@ -141,3 +141,62 @@ def test_new_roster_is_begun_once(course: CourseTree, tmp_path: Path) -> None:
         assert [row["canvas id"] for row in csv.DictReader(file)] == ["", "101", "102", "103", "104"]
     with pytest.raises(UserError, match="may hold extensions"):
         run(course, "--new-roster", str(tmp_path / "new.csv"))
+
+
+# Moodle, plain tables, and scores without a GPU
+
+
+def out_of(tree: CourseTree, *words: str) -> str:
+    here = tree.root.parent
+    parser = argparse.ArgumentParser()
+    export.add_arguments(parser)
+    out = here / "out.csv"
+    arguments = ["tiling", *words, "--roster", str(here / "roster.csv"), "--out", str(out), "--course", str(tree.root)]
+    assert export.run(parser.parse_args(arguments)) == 0
+    return out.read_text(encoding="utf-8-sig")
+
+
+def test_a_plain_table_says_what_waits(course: CourseTree) -> None:
+    rows = list(csv.DictReader(out_of(course, "--csv").splitlines()))
+    assert [(row["student"], row["name"], row["points"], row["max_points"]) for row in rows] == [
+        ("ann", "Ann Baker", "8.5", "10"),
+        ("bob", "Bob Carter", "", "10"),
+        ("zoe", "Zoe Young", "8.5", "10"),
+    ]
+    assert rows[1]["reason"] == "4 points wait (needs gpu)"
+
+
+def test_without_a_gpu_points_that_are_certain_can_be_written(
+    course: CourseTree, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = list(csv.DictReader(out_of(course, "--csv", "--partial").splitlines()))
+    assert [(row["points"], row["reason"]) for row in rows][1] == ("6", "4 points wait (needs gpu)")
+    assert "1 with points that still wait" in capsys.readouterr().out
+    assert column(run(course, "--partial", "--roster", str(course.root.parent / "roster.csv")))["102"] == "6"
+
+
+def test_questions_can_be_left_out_and_the_weights_are_said(
+    course: CourseTree, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = list(csv.DictReader(out_of(course, "--csv", "--without", "e").splitlines()))
+    assert [(row["points"], row["max_points"], row["reason"]) for row in rows] == [("6", "6", "")] * 3
+    assert "Without e: scores are out of 6 of the lab's 10 points: a 6 (100%)" in capsys.readouterr().out
+    roster = str(course.root.parent / "roster.csv")
+    with pytest.raises(UserError, match="6 of 6 points.*has 10 points possible: change them there, or add --scale"):
+        run(course, "--without", "e", "--roster", roster)
+    assert column(run(course, "--without", "e", "--scale", "--roster", roster))["102"] == "10"
+    with pytest.raises(UserError, match="question"):
+        out_of(course, "--csv", "--without", "f")
+    with pytest.raises(UserError, match="leaves no question"):
+        out_of(course, "--csv", "--without", "a,e")
+
+
+def test_moodles_worksheet_is_filled_and_never_overwritten(course: CourseTree) -> None:
+    sheet = course.root.parent / "worksheet.csv"
+    header = "Identifier,Full name,Grade,Maximum grade,Grade can be changed,Last modified (grade),Feedback comments"
+    sheet.write_text(f"{header}\nParticipant 1,Ann Baker,,10.00,Yes,-,\n")
+    assert out_of(course, "--moodle", str(sheet)) == f"{header}\nParticipant 1,Ann Baker,8.5,10.00,Yes,-,\n"
+    parser = argparse.ArgumentParser()
+    export.add_arguments(parser)
+    with pytest.raises(UserError, match="never overwritten"):
+        export.run(parser.parse_args(["tiling", "--moodle", str(sheet), "--out", str(sheet)]))

@@ -17,9 +17,11 @@ import pytest
 
 from mlsys.core.cells import plain_python
 from mlsys.course.lab import Lab, find_labs
-from mlsys.course.publish import publish
+from mlsys.course.publish import WORKFLOW, publish, write_edition
 from mlsys.course.release import release
+from mlsys.course.settings import read_settings
 from mlsys.course.starter import starter, without_hidden_tests
+from mlsys.course.student_site import site_state, stamp_site
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError
 
@@ -106,7 +108,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tree = CourseTree(tmp_path_factory.mktemp("course"))
     release(REPOSITORY, tree)
     folder = tmp_path_factory.mktemp("published")
-    publish(REPOSITORY, tree, folder)
+    write_edition(REPOSITORY, tree, folder)
     return folder
 
 
@@ -212,7 +214,7 @@ def test_the_students_doctor_says_that_there_is_no_judge(unpacked: Path) -> None
     assert "sandbox" not in done.stdout
 
 
-@pytest.mark.parametrize("command", ["grade", "release", "export", "publish", "bench"])
+@pytest.mark.parametrize("command", ["grade", "release", "export", "feedback", "gpu-pass", "publish", "bench"])
 def test_a_command_for_instructors_ends_in_one_sentence_and_status_2(unpacked: Path, command: str) -> None:
     done = in_the_wheel(unpacked, f"from mlsys.cli.main import main; sys.exit(main([{command!r}, 'tiling']))")
     assert done.returncode == 2
@@ -230,12 +232,19 @@ def small(adding: tuple[Path, CourseTree, Path], tmp_path: Path) -> tuple[Path, 
     return root, CourseTree(root / "_build" / "course")
 
 
+def built(root: Path, pages: dict[str, str]) -> Path:
+    """A site of these pages, as the build leaves it."""
+    site = root / "_build" / "html"
+    for name, text in pages.items():
+        (site / name).parent.mkdir(parents=True, exist_ok=True)
+        (site / name).write_text(text)
+    stamp_site(site, site_state(root, read_settings(root)))
+    return site
+
+
 def test_publishing_again_takes_away_only_what_it_brought(small: tuple[Path, CourseTree], tmp_path: Path) -> None:
     root, tree = small
-    site = root / "_build" / "html"
-    site.mkdir()
-    for name in ("index.html", "old.html"):
-        (site / name).write_text("page")
+    site = built(root, {"index.html": "page", "old.html": "page"})
     publish(root, tree, tmp_path / "out")
     (tmp_path / "out" / "CNAME").write_text("course.example")
     (site / "old.html").unlink()
@@ -266,3 +275,142 @@ def test_unreleased_or_changed_lab_is_refused(small: tuple[Path, CourseTree], tm
 def test_folder_that_cannot_be_written_is_named(small: tuple[Path, CourseTree]) -> None:
     with pytest.raises(UserError, match="/proc/nowhere cannot be written"):
         publish(*small, Path("/proc/nowhere"))
+
+
+def set_address(root: Path, address: str) -> None:
+    (root / "_config.yml").write_text(f"repository:\n  url: {address}\n  branch: main\n")
+
+
+def test_a_site_built_for_another_address_or_from_another_book_is_refused(
+    small: tuple[Path, CourseTree], tmp_path: Path
+) -> None:
+    root, tree = small
+    page = root / "book" / "page.md"
+    page.parent.mkdir()
+    page.write_text("as built")
+    built(root, {"index.html": "page"})
+    publish(root, tree, tmp_path / "out")
+    page.write_text("edited since")
+    with pytest.raises(UserError, match="is older than the book.*run `make book`, then publish again"):
+        publish(root, tree, tmp_path / "out")
+    page.write_text("as built")
+    set_address(root, "https://github.com/someone/elsewhere")
+    release(root, tree)
+    with pytest.raises(UserError, match="the address in _config.yml: run `make book`"):
+        publish(root, tree, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("https://github.com/YOUR_ORGANISATION/course", "still the placeholder.*enter the address"),
+        ("https://github.com/o/r.git", "address to clone from: write https://github.com/o/r$"),
+    ],
+)
+def test_an_address_that_leads_nowhere_is_refused(
+    small: tuple[Path, CourseTree], tmp_path: Path, address: str, message: str
+) -> None:
+    set_address(small[0], address)
+    with pytest.raises(UserError, match=message):
+        publish(*small, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_wheels_of_earlier_versions_stay(small: tuple[Path, CourseTree], tmp_path: Path) -> None:
+    root, tree = small
+    publish(root, tree, tmp_path / "out")
+    (old,) = (tmp_path / "out" / "wheels").iterdir()
+    project = root / "pyproject.toml"
+    version = re.search(r'^version = "(.*)"', project.read_text(), re.M)
+    assert version
+    project.write_text(project.read_text().replace(version[0], 'version = "99.1"'))
+    release(root, tree)
+    for _ in range(2):  # it also stays in the edition after the next
+        publish(root, tree, tmp_path / "out")
+        assert sorted(path.name for path in (tmp_path / "out" / "wheels").iterdir()) == sorted(
+            [old.name, "mlsys-99.1-py3-none-any.whl"]
+        )
+
+
+@pytest.fixture
+def two_labs(small: tuple[Path, CourseTree]) -> tuple[Path, CourseTree]:
+    """The course with a second lab, `later`, which is not released."""
+    root, tree = small
+    shutil.copytree(root / "labs" / "adding", root / "labs" / "later")
+    text = (root / "labs" / "later" / "lab.py").read_text()
+    (root / "labs" / "later" / "lab.py").write_text(text.replace("lab: adding", "lab: later"))
+    return root, tree
+
+
+def test_labs_come_out_one_by_one_and_stay_out(two_labs: tuple[Path, CourseTree], tmp_path: Path) -> None:
+    root, tree = two_labs
+    out = tmp_path / "out"
+    links = '<h1>Lab</h1><p class="course-notebook"><a href="https://colab/labs/later/later.ipynb">Colab</a></p>'
+    built(root, {"index.html": "page", "book/lab-later.html": links, "labs/later/later.ipynb": "{}"})
+    edition = publish(root, tree, out)
+    assert (edition.labs, edition.held_back) == (("adding",), ("later",))
+    assert not (out / "labs" / "later").exists()
+    assert "This lab is not out yet" in (out / "book" / "lab-later.html").read_text()
+    release(root, tree)
+    assert publish(root, tree, out).held_back == ("later",)
+    assert publish(root, tree, out, ["later"]).labs == ("adding", "later")
+    assert publish(root, tree, out).labs == ("adding", "later")
+    assert (out / "labs" / "later" / "later.ipynb").is_file()
+    assert (out / "book" / "lab-later.html").read_text() == links
+    with pytest.raises(UserError, match="did you mean 'later'"):
+        publish(root, tree, out, ["latter"])
+
+
+def test_a_fresh_clone_with_a_readme_is_published_into(small: tuple[Path, CourseTree], tmp_path: Path) -> None:
+    clone = tmp_path / "clone"
+    for name in (".git/config", "README.md", "LICENSE", ".gitignore", "CNAME"):
+        (clone / name).parent.mkdir(parents=True, exist_ok=True)
+        (clone / name).write_text("GitHub's")
+    publish(*small, clone)
+    assert "the course for students" in (clone / "README.md").read_text()
+    assert (clone / "CNAME").read_text() == (clone / ".gitignore").read_text() == "GitHub's"
+    assert "actions/deploy-pages" in (clone / WORKFLOW).read_text()
+    (tmp_path / "other" / ".git").mkdir(parents=True)
+    (tmp_path / "other" / "thesis.tex").write_text("mine")
+    with pytest.raises(UserError, match="or a fresh clone"):
+        publish(*small, tmp_path / "other")
+
+
+def test_students_get_no_page_for_instructors_and_no_link_to_one(
+    small: tuple[Path, CourseTree], tmp_path: Path
+) -> None:
+    root, tree = small
+    beside = (
+        '<link rel="prev" title="For instructors" href="instructor.html" />\n<ul>\n<li class="toctree-l1">'
+        '<a class="reference internal" href="instructor.html">For instructors</a></li>\n<li class="toctree-l1">'
+        '<a class="reference internal" href="cite.html">How to cite</a></li>\n</ul>\n<p>See <a class="reference '
+        'internal" href="instructor.html#a-term"><span class="std">the plan</span></a> and <a href="cite.html">this'
+        '</a>.</p>\n<a class="left-prev"\n       href="instructor.html"\n title="previous page"><p>For instructors</p>'
+        '\n</a>\n<a class="right-next"\n       href="cite.html"><p>How to cite</p></a>'
+    )
+    index = {
+        "docnames": ["book/about/cite", "book/about/instructor"],
+        "terms": {"roster": 1, "both": [0, 1]},
+        "titleterms": {"instructor": 1, "cite": 0},
+        "alltitles": {"A term": [[1, "a-term"]], "How to cite": [[0, None]]},
+        "indexentries": {},
+    }
+    built(
+        root,
+        {
+            "index.html": "page",
+            "book/about/instructor.html": "secret plans",
+            "_sources/book/about/instructor.md": "secret plans",
+            "book/about/architecture.html": beside,
+            "searchindex.js": f"Search.setIndex({json.dumps(index)})",
+        },
+    )
+    publish(root, tree, tmp_path / "out")
+    page = (tmp_path / "out" / "book" / "about" / "architecture.html").read_text()
+    assert "instructor" not in page
+    assert 'See <span class="std">the plan</span> and' in page
+    assert page.count("cite.html") == 3
+    found = json.loads((tmp_path / "out" / "searchindex.js").read_text()[len("Search.setIndex(") : -1])
+    assert (found["terms"], found["titleterms"]) == ({"both": 0}, {"cite": 0})
+    assert list(found["alltitles"]) == ["How to cite"]
+    assert not list((tmp_path / "out").rglob("instructor.*"))

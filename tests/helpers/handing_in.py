@@ -48,6 +48,15 @@ def folder(path: Path, files: Mapping[str, tuple[bytes, datetime]]) -> Path:
     return path
 
 
+def stamped(path: Path, files: Mapping[str, tuple[bytes, datetime]], lab: str = "tiling") -> Path:
+    """The notebooks `<student>.ipynb` as nbgrader keeps them, with the times at which they were handed in."""
+    kept = {}
+    for name, (data, time) in files.items():
+        place = f"{name.removesuffix('.ipynb')}/{lab}"
+        kept |= {f"{place}/{lab}.ipynb": (data, time), f"{place}/timestamp.txt": (f"{time.isoformat()}".encode(), time)}
+    return folder(path, kept)
+
+
 def take(source: Path | None, tree: CourseTree, roster: Roster | None = ROSTER, policy: str = "newest") -> Collected:
     return collect(source, tree, "tiling", roster, policy=policy, now=NOW)
 

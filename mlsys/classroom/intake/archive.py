@@ -10,7 +10,6 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 
@@ -25,7 +24,6 @@ from mlsys.classroom.intake.files import (
     check_size,
     files_in,
     safe_name,
-    utc_time,
 )
 from mlsys.classroom.intake.reader import MAX_BYTES, Refused
 from mlsys.errors import InvalidValue, UserError
@@ -37,8 +35,6 @@ RATIO_COUNTS_FROM_BYTES = 5_000_000
 """A notebook this big that was packed by more than `MAX_RATIO` holds one thing repeated."""
 ENTRY_BYTES = 246
 """What a file takes in a zip's directory: 46 bytes, and up to 200 for its name and extra fields."""
-_EXTENDED_TIME = 0x5455
-"""The extra field with a time in UTC: Info-ZIP's `extrafld.txt`."""
 DAMAGED = (
     zipfile.BadZipFile,
     zlib.error,
@@ -158,7 +154,7 @@ def members(path: Path, archive: zipfile.ZipFile) -> Iterator[SubmittedFile]:
             reason = _fault(member)
             # What is refused is not read, and so counts for nothing.
             size = 0 if reason else member.file_size
-            yield SubmittedFile(name, _time(member), reason, size, partial(_extract, archive, member))
+            yield SubmittedFile(name, reason, size, partial(_extract, archive, member))
         elif name not in folders:
             yield SubmittedFile(name, refused=NOTHING)
 
@@ -196,14 +192,3 @@ def _extract(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
             return file.read(MAX_BYTES)
     except DAMAGED as error:
         raise Refused(f"it is damaged inside the zip ({_said(error)}): hand it in again") from error
-
-
-def _time(member: zipfile.ZipInfo) -> datetime | None:
-    """Return the time of a member in UTC; the zip's usual field has no time zone and says nothing."""
-    extra = member.extra
-    while len(extra) >= 4:
-        kind, size = struct.unpack("<HH", extra[:4])
-        if kind == _EXTENDED_TIME and size >= 5 and len(extra) >= 9 and extra[4] & 1:
-            return utc_time(struct.unpack("<l", extra[5:9])[0])
-        extra = extra[4 + size :]
-    return None

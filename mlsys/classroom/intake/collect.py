@@ -4,22 +4,23 @@ Every attempt is kept, and every file and student of either side is accounted fo
 unknown to the roster, or missing.
 """
 
-import os
 import stat
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from mlsys.classroom.intake.archive import check_total, open_source
-from mlsys.classroom.intake.files import NOTHING, SUBMITTED, SubmittedFile, read_file, utc_time
-from mlsys.classroom.intake.layouts import STAMP, Ignored, Upload
-from mlsys.classroom.intake.notebook_choice import notebook_of
+from mlsys.classroom.intake.files import NOTHING, SUBMITTED, SubmittedFile, read_file
+from mlsys.classroom.intake.layouts import STAMP, Ignored, Upload, stamped_time
+from mlsys.classroom.intake.notebook_choice import left_out, notebook_of
 from mlsys.classroom.intake.reader import OfAnotherLab, Refused
 from mlsys.classroom.intake.reading import check_notebook
 from mlsys.classroom.intake.roster_matching import Matched, by_student
+from mlsys.classroom.lms.hand_ins import HandIns
 from mlsys.classroom.store.store import FileStore, Store
 from mlsys.classroom.students.attempt_policy import POLICIES, Choice, candidates, late_days_left
 from mlsys.classroom.students.deadlines import BadTime, plausible
@@ -42,6 +43,7 @@ class Collected:
         unknown: students that the roster does not have, and why; they are graded under the name of their file.
         ignored: files that belong to nobody, and why.
         doubtful: attempts whose time is not known, and why.
+        beside: notebooks that do not count beside the one that does.
         missing: students of the roster who handed in nothing here.
         before: the attempts before these came in.
     """
@@ -51,6 +53,7 @@ class Collected:
     unknown: tuple[Ignored, ...] = ()
     ignored: tuple[Ignored, ...] = ()
     doubtful: tuple[Ignored, ...] = ()
+    beside: tuple[Ignored, ...] = ()
     missing: tuple[str, ...] = ()
     before: Mapping[str, History] = field(default_factory=dict, compare=False)
 
@@ -78,6 +81,7 @@ def collect(
     *,
     store: Store | None = None,
     policy: str = "newest",
+    hand_ins: HandIns | None = None,
     now: datetime | None = None,
     check: Callable[[bytes], None] = check_notebook,
 ) -> Collected:
@@ -93,6 +97,7 @@ def collect(
         roster: gives the students' ids, due times and late days.
         store: where attempts are kept; the files of the tree when None.
         policy: one of `POLICIES`.
+        hand_ins: what the LMS says of times.
         now: the present, with time zone; times after it are in doubt.
         check: reads what was handed in now, and raises `Refused` for what is no notebook.
 
@@ -112,7 +117,7 @@ def collect(
             files = [file for file in files if _is_of(lab, file)]
         else:
             files = []
-        handed = by_student(files, lab, roster, below=source is not None)
+        handed = by_student(files, lab, roster, hand_ins or HandIns(), below=source is not None)
         if source is not None:
             every = (item.file.size for items in handed.students.values() for item in items if item.is_notebook)
             check_total(source, every)
@@ -147,6 +152,7 @@ def collect(
         tuple(handed.unknown),
         tuple(handed.ignored),
         tuple(doubtful),
+        tuple(note for one in arrived.values() for note in one.intake.beside),
         tuple(sorted(missing)),
         {student: one.history for student, one in arrived.items()},
     )
@@ -185,7 +191,6 @@ def put(tree: CourseTree, store: Store, lab: str, student: str, choice: Choice) 
     if attempt.time is not None:
         # nbgrader reads this file, and takes it for UTC.
         write_atomically(stamp, f"{attempt.time.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f} UTC\n".encode())
-        os.utime(target, (attempt.time.timestamp(),) * 2)
     else:
         stamp.unlink(missing_ok=True)
 
@@ -228,6 +233,7 @@ class _Intake:
     lab: str
     student: str
     check: Callable[[bytes], None]
+    beside: list[Ignored] = field(default_factory=list)  # notebooks that do not count
     other_lab: set[str] = field(default_factory=set)  # digests of notebooks that are another lab's
 
     def with_attempt(self, history: History, attempt: Attempt) -> History:
@@ -247,7 +253,9 @@ class _Intake:
             return history
         if not stat.S_ISREG(status.st_mode):
             return history
-        earlier = Attempt("", submitted.name, SUBMITTED, utc_time(status.st_mtime))
+        stamp = submitted.with_name(STAMP)
+        time, _ = stamped_time([SubmittedFile(stamp.name, content=partial(read_file, stamp, 0))])
+        earlier = Attempt("", submitted.name, SUBMITTED, time)
         try:
             data = read_file(submitted, status.st_size)
         except Refused as reason:
@@ -265,8 +273,13 @@ class _Intake:
             name = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
             return [(Attempt("", name, items[0].origin, refused=str(reason)), "")]
         result = []
+        counts = ", ".join(item.title for item in chosen)
+        for title in left_out(items, chosen):
+            self.beside.append(
+                Ignored(f"{self.student}: {title}", f"{counts} is graded, because it has the lab's name")
+            )
         for item in chosen:
-            time, doubt = item.file.time, item.doubt
+            time, doubt = item.time, item.doubt
             try:
                 time = plausible(time, now, "its time") if time else None
             except BadTime as error:

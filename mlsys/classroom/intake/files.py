@@ -5,13 +5,12 @@ import re
 import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from mlsys.classroom.intake.lms_names import moodle_readings
 from mlsys.classroom.intake.reader import MAX_BYTES, Refused
+from mlsys.classroom.lms.names import brightspace_readings, moodle_readings
 from mlsys.errors import UserError
 
 MAX_FILES = 200_000
@@ -26,7 +25,7 @@ BAD_NAME = "its name leads out of the folder or holds characters that no file's 
 LINK = "it is a link or a device, not a file"
 NOTHING = "no file was handed in"
 TOO_DEEP = f"folders lie deeper in each other than {MAX_DEPTH}"
-_DEBRIS = re.compile(r"(^|/)(__MACOSX|\.ipynb_checkpoints|\.DS_Store|Thumbs\.db|\._[^/]*)(/|$)")
+_DEBRIS = re.compile(r"(^|/)(__MACOSX|\.git|\.ipynb_checkpoints|\.DS_Store|Thumbs\.db|\._[^/]*)(/|$)")
 # Control characters, marks that turn the direction of writing, backslashes; names that begin elsewhere or climb.
 _BAD_NAME = re.compile(
     "[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\\\\]|^$" r"|^[A-Za-z]:|^/|(^|/)\.\.?(/|$)|//"
@@ -35,10 +34,9 @@ _BAD_NAME = re.compile(
 
 @dataclass(frozen=True)
 class SubmittedFile:
-    """A file: its path inside the source, its time if known, why it is refused if it is, its bytes, and its content."""
+    """A file: its path inside the source, why it is refused if it is, its bytes, and its content."""
 
     name: str
-    time: datetime | None = None
     refused: str = ""
     size: int = 0
     content: Callable[[], bytes] = field(default=bytes, repr=False, compare=False)
@@ -100,7 +98,7 @@ def _shared(folder: Path, root: Path, lab: str, levels: int) -> Iterator[Submitt
         yield _unreadable(folder, root, error)
         return
     for below in folders:
-        if moodle_readings(below.name):
+        if moodle_readings(below.name) or brightspace_readings(below.name):
             yield from _of_one([below], root)
         elif levels and (below.name == SUBMITTED or count == 1):
             yield from _shared(below, root, lab, levels - 1)
@@ -120,7 +118,7 @@ def _by_lab(folder: Path, root: Path, lab: str) -> Iterator[SubmittedFile]:
         return
     if not found:
         yield SubmittedFile(_name(folder, root) + "/", refused=NOTHING)
-    folders = [Path(entry.path) for entry in found if entry.is_dir(follow_symlinks=False)]
+    folders = [Path(entry.path) for entry in found if entry.is_dir(follow_symlinks=False) and entry.name != ".git"]
     ours = [folder / lab] if (folder / lab).is_dir() and not (folder / lab).is_symlink() else []
     for path in ours:
         yield from _of_one([path], root)
@@ -141,6 +139,8 @@ def _of_one(folders: list[Path], root: Path) -> list[SubmittedFile]:
         try:
             with os.scandir(here) as entries:
                 for entry in entries:
+                    if entry.name == ".git":
+                        continue
                     count += 1
                     if count > MAX_STUDENT_FILES:
                         return [
@@ -181,15 +181,7 @@ def _file(path: Path, root: Path) -> SubmittedFile:
     if not stat.S_ISREG(status.st_mode):
         return SubmittedFile(name, refused=LINK)
     size = status.st_size
-    return SubmittedFile(name, utc_time(status.st_mtime), size=size, content=partial(read_file, path, size))
-
-
-def utc_time(seconds: float) -> datetime | None:
-    """Return the time that a file system counts from 1970 in seconds, or None for one beyond the calendar."""
-    try:
-        return datetime.fromtimestamp(seconds, UTC)
-    except (OverflowError, ValueError, OSError):
-        return None
+    return SubmittedFile(name, size=size, content=partial(read_file, path, size))
 
 
 def safe_name(name: str) -> bool:

@@ -1,27 +1,43 @@
-"""Layouts of submissions: an nbgrader tree, a flat folder, Canvas's or Moodle's download. Each says whose a file is.
+"""Layouts of submissions: an nbgrader tree, a flat folder, a platform's download. Each says whose a file is.
 
     ann/tiling/tiling.ipynb                                        nbgrader
     ann.ipynb                                                      flat
     bakerann_LATE_12345_67890_tiling-1.ipynb                       Canvas
     Ann Baker_4711_assignsubmission_file_/tiling.ipynb             Moodle
     Ann Baker_4711_assignsubmission_file_tiling.ipynb              Moodle, without folders
+    Tiling_ab1_attempt_2026-11-20-22-58-03_tiling.ipynb            Blackboard
+    12-345 - Ann Baker - Nov 20, 2026 1058 PM/tiling.ipynb         Brightspace
+    submission_901/tiling.ipynb, and submission_metadata.yml       Gradescope
+    tiling-annsgithub/tiling.ipynb                                 GitHub Classroom, where the roster has GitHub logins
 
 One folder that holds everything may lie above, and then nbgrader's `submitted`. What comes next, the outermost name,
 says whose a file is; the student chose whatever is deeper, so it says nothing. Where a name can be read in several
 ways, the file is nobody's and is listed as in doubt.
 
-Canvas and Moodle download only the newest hand-in, and the times in their zips are those of the download: they are not
-taken for the student's. `lms_names` takes their names apart.
+The times of files are those of a download or a copy, so they do not say when somebody handed in. That comes from
+nbgrader's `timestamp.txt`, from a name or list of the platform, or from what it exports
+(`mlsys.classroom.lms.hand_ins`). `mlsys.classroom.lms.names` takes names apart.
 """
 
+import re
 import unicodedata
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
+from zoneinfo import ZoneInfo
 
 from mlsys.classroom.intake.files import NOTHING, SUBMITTED, SubmittedFile, is_debris, safe_name
-from mlsys.classroom.intake.lms_names import Reading, canvas_readings, moodle_readings, the_one
 from mlsys.classroom.intake.reader import Refused
+from mlsys.classroom.lms.gradescope import GRADESCOPES_LIST, BadGradescope, gradescope_list
+from mlsys.classroom.lms.names import (
+    Reading,
+    blackboard_readings,
+    brightspace_readings,
+    canvas_readings,
+    moodle_readings,
+    the_one,
+)
 from mlsys.classroom.students.deadlines import BadTime, parse_time
 from mlsys.classroom.students.identity import Person, find
 from mlsys.classroom.students.roster import Student
@@ -30,6 +46,9 @@ NOTEBOOK = ".ipynb"
 STAMP = "timestamp.txt"
 """Where nbgrader writes when a submission came in; only the one beside the notebook is nbgrader's."""
 
+_OF_PLATFORMS = ("index.html",)
+"""What Brightspace adds to its download."""
+_BROWSERS_COPY = re.compile(r" ?\(\d+\)$")
 _NO_STUDENTS = (SUBMITTED, "source", "release", "autograded", "feedback")
 """Folders of an nbgrader tree, which are students only where the roster says so."""
 
@@ -47,6 +66,7 @@ class Upload:
         place: holds together what one person handed in: the person's folder or file, or the LMS's number of the person.
         number: the LMS's number of the upload, which grows.
         late: whether the LMS says that it is late; None where it says nothing.
+        time: when it was handed in, if something says so.
         doubt: why its time is not known.
     """
 
@@ -58,6 +78,7 @@ class Upload:
     place: str = ""
     number: int | None = None
     late: bool | None = None
+    time: datetime | None = None
     doubt: str = ""
 
     @property
@@ -79,7 +100,12 @@ class InDoubt(Exception):
 
 
 def place(
-    files: Iterable[SubmittedFile], lab: str, students: Collection[Student] = (), *, below: bool = True
+    files: Iterable[SubmittedFile],
+    lab: str,
+    students: Collection[Student] = (),
+    *,
+    below: bool = True,
+    zone: ZoneInfo | None = None,
 ) -> tuple[list[Upload], list[Ignored]]:
     """Split `files` into uploads and others.
 
@@ -88,6 +114,10 @@ def place(
         lab: the lab, which names folders in an nbgrader tree.
         students: those of the roster, who decide between several readings of a name.
         below: whether the submissions may lie in one folder that holds everything, or in `submitted`.
+        zone: of the clock whose times are in names of files.
+
+    Raises:
+        BadGradescope: Gradescope's list cannot be read.
     """
     ignored, named = [], []
     for file in files:
@@ -96,7 +126,7 @@ def place(
         else:
             ignored.append(Ignored(file.name, file.refused))
     real = [name for name, _ in named if not is_debris(name)]
-    layout = _Layout(lab, students, "", below)
+    layout = _Layout(lab, students, "", below, zone, _gradescope(named))
     shared = _shared_folder(real) if below else ""
     if shared and not layout.passes(shared):
         inner = replace(layout, shared=shared)
@@ -119,7 +149,7 @@ def place(
             silent += [found] if found and not is_debris(found.place) else []
         elif found:
             handed.append(found)
-        else:
+        elif name.rpartition("/")[2] not in (GRADESCOPES_LIST, *_OF_PLATFORMS):
             nobody = "it is not placed like a submission: its name says no student"
             ignored.append(Ignored(file.name, (file.refused if name.endswith("/") else "") or nobody))
     return _timed(handed, silent, lab), ignored
@@ -133,6 +163,8 @@ class _Layout:
     students: Collection[Student]
     shared: str
     below: bool
+    zone: ZoneInfo | None = None
+    gradescope: Mapping[str, Sequence[Reading]] = field(default_factory=dict)
 
     def passes(self, name: str) -> bool:
         """Return whether a folder of this name is nbgrader's for all submissions."""
@@ -165,8 +197,18 @@ class _Layout:
         top, *deeper = parts[skipped:] or [""]
         is_file = not deeper and not name.endswith("/")
         found = None
+        self._check_one_platform(top, is_file=is_file)
         if readings := moodle_readings(top):
             found = _moodle(file, self._the_one(readings), deeper, top if is_file else "")
+        elif top in self.gradescope and not is_file:
+            found = self._by_platform(file, self._submitter(top), deeper, "gradescope", top)
+        elif readings := brightspace_readings(top):
+            found = self._by_platform(file, self._the_one(readings), deeper, "brightspace", "")
+        elif is_file and (readings := blackboard_readings(top)):
+            found = self._by_platform(file, self._login(readings), deeper, "blackboard", "")
+        elif not is_file and not self._is_student(top) and (student := self._on_github(top)):
+            person = Person(student=student.id, name=student.name)
+            found = Upload(file, person, student.id, "/".join(deeper), "github", top)
         elif deeper[:1] == [self.lab] and (deeper[1:] or name.endswith("/")):
             # The folder as it is spelled on disk: two spellings of one id are two folders.
             found = self._nbgrader(file, top, deeper[1:], "/".join(file.name.split("/")[: skipped + 2]))
@@ -186,10 +228,61 @@ class _Layout:
         return Upload(file, Person(student=student, name=student), student, "/".join(deeper), "nbgrader", folder)
 
     def _flat(self, file: SubmittedFile, name: str) -> Upload:
-        stem = name[: -len(NOTEBOOK)]
+        stem = _BROWSERS_COPY.sub("", name[: -len(NOTEBOOK)])
         if self.shared and stem == self.lab and not self._is_student(stem):
             raise InDoubt(f"it may be of a student {self.shared!r} or of one called {stem!r}: call it <student>.ipynb")
-        return Upload(file, Person(student=stem, name=stem, sis_login_id=stem), stem, name, "flat", file.name)
+        return Upload(file, Person(student=stem, name=stem), stem, name, "flat", file.name)
+
+    def _by_platform(self, file: SubmittedFile, reading: Reading, deeper: list[str], origin: str, place: str) -> Upload:
+        clock = reading.clock
+        if clock is not None and clock.tzinfo is None:
+            clock = clock.replace(tzinfo=self.zone) if self.zone else None
+        title = "/".join([*filter(None, [reading.title]), *deeper])
+        return Upload(
+            file,
+            reading.person,
+            reading.key,
+            title,
+            origin,
+            place or f"{origin} {reading.key}",
+            reading.number,
+            time=clock,
+        )
+
+    def _check_one_platform(self, top: str, *, is_file: bool) -> None:
+        """Make sure that no title that a student chose makes one platform's name look like another's."""
+        possible = {"Moodle": moodle_readings(top), "Brightspace": brightspace_readings(top)}
+        if is_file:
+            possible |= {"Blackboard": blackboard_readings(top), "Canvas": canvas_readings(top)}
+        found = [platform for platform, readings in possible.items() if readings]
+        if len(found) > 1:
+            raise InDoubt(
+                f"{' or '.join(found)} may have made this name: see there whose it is, and call it <student>.ipynb"
+            )
+
+    def _submitter(self, folder: str) -> Reading:
+        found = self.gradescope[folder]
+        if len(found) != 1:
+            names = " and ".join(reading.person.name or reading.key for reading in found) or "nobody"
+            raise InDoubt(f"Gradescope says that {names} handed it in: put a copy for each as <student>.ipynb")
+        return found[0]
+
+    def _login(self, readings: list[Reading]) -> Reading:
+        fitting = [reading for reading in readings if find(reading.person, self.students).student]
+        if len(fitting) > 1:
+            several = " or ".join(reading.key for reading in fitting[:4])
+            raise InDoubt(f"it may be of {several}: see in Blackboard whose it is, and call it <student>.ipynb")
+        return (fitting or readings)[0]
+
+    def _on_github(self, folder: str) -> Student | None:
+        """Return the one student whose repository of an assignment is called like this."""
+        name = folder.casefold()
+        found = [student for end, student in self._repositories if name.endswith(end) and len(name) > len(end)]
+        # Where ann-b and b are logins, tiling-ann-b may be of either: of b, if the assignment is tiling-ann.
+        if len(found) > 1:
+            several = " or ".join(student.id for student in found[:4])
+            raise InDoubt(f"it may be the repository of {several}: call it as their ids are, <student>/{self.lab}/")
+        return found[0] if found else None
 
     def _the_one(self, readings: list[Reading]) -> Reading:
         reading = the_one(readings, self.students)
@@ -199,20 +292,40 @@ class _Layout:
         return reading
 
     def _is_student(self, name: str) -> bool:
-        return any(student.id == name for student in self.students)
+        return name in self._ids
+
+    @cached_property
+    def _ids(self) -> frozenset[str]:
+        return frozenset(student.id for student in self.students)
+
+    @cached_property
+    def _repositories(self) -> list[tuple[str, Student]]:
+        """How the names of students' repositories end."""
+        return [(f"-{one.github_login.casefold()}", one) for one in self.students if one.github_login]
+
+
+def _gradescope(named: Iterable[tuple[str, SubmittedFile]]) -> dict[str, list[Reading]]:
+    """Return what Gradescope's list says, if there is one at the top or in the one folder that holds everything."""
+    for name, file in named:
+        if name.rpartition("/")[2] == GRADESCOPES_LIST and name.count("/") <= 1:
+            try:
+                return gradescope_list(name, file.read())
+            except Refused as reason:
+                raise BadGradescope(f"{name}: {reason}") from reason
+    return {}
 
 
 def _moodle(file: SubmittedFile, reading: Reading, deeper: list[str], top: str) -> Upload:
     title = "/".join([*filter(None, [reading.title]), *deeper]) or top
     title = f"online text {title}" if reading.is_text and not reading.title else title
     who = reading.person
-    return Upload(replace(file, time=None), who, reading.key, title, "moodle", f"{who.name} {reading.key}")
+    return Upload(file, who, reading.key, title, "moodle", f"{who.name} {reading.key}")
 
 
 def _canvas(file: SubmittedFile, reading: Reading) -> Upload:
     user = reading.person.canvas_id
     where = f"Canvas's user {user}" if user else reading.key
-    handed = Upload(replace(file, time=None), reading.person, reading.key, reading.title, "canvas", where)
+    handed = Upload(file, reading.person, reading.key, reading.title, "canvas", where)
     return replace(handed, number=reading.number, late=reading.late)
 
 
@@ -220,8 +333,9 @@ def _shared_folder(names: Collection[str]) -> str:
     """Return the one folder that holds all files, where a zip of a folder was made rather than of its contents."""
     firsts = {name.partition("/")[0] for name in names}
     first = firsts.pop() if len(firsts) == 1 else ""
-    # What Moodle calls a student's folder is never one for all.
-    return first if all("/" in name for name in names) and not moodle_readings(first) else ""
+    # What Moodle or Brightspace calls a student's folder is never one for all.
+    of_one = moodle_readings(first) or brightspace_readings(first)
+    return first if all("/" in name for name in names) and not of_one else ""
 
 
 def _timed(handed: list[Upload], silent: list[Upload], lab: str) -> list[Upload]:
@@ -230,12 +344,12 @@ def _timed(handed: list[Upload], silent: list[Upload], lab: str) -> list[Upload]
     for item in silent:
         if item.title == STAMP:
             stamps.setdefault(item.place, []).append(item.file)
-    times = {place: _time(files) for place, files in stamps.items()}
+    times = {place: stamped_time(files) for place, files in stamps.items()}
     result = []
     for item in handed:
         if item.place in times:
             time, doubt = times[item.place]
-            item = replace(item, file=replace(item.file, time=time), doubt=doubt)
+            item = replace(item, time=time, doubt=doubt)
         result.append(item)
     places = {item.place for item in handed}
     for item in silent:
@@ -246,8 +360,8 @@ def _timed(handed: list[Upload], silent: list[Upload], lab: str) -> list[Upload]
     return result
 
 
-def _time(stamps: list[SubmittedFile]) -> tuple[datetime | None, str]:
-    """Return the time in nbgrader's file, or why it is not known."""
+def stamped_time(stamps: list[SubmittedFile]) -> tuple[datetime | None, str]:
+    """Return the time in nbgrader's `timestamp.txt`, or why it is not known."""
     try:
         if len(stamps) > 1:
             raise Refused("it is there twice")

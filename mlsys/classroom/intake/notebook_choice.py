@@ -4,6 +4,7 @@ import re
 
 from mlsys.classroom.intake.layouts import NOTEBOOK, Upload
 from mlsys.classroom.intake.reader import Refused
+from mlsys.classroom.lms.names import LINK
 
 MAX_AT_ONCE = 20
 """Notebooks of one person that one download may hold: each is an attempt that may have to be judged."""
@@ -21,6 +22,8 @@ def notebook_of(handed: list[Upload], lab: str) -> list[Upload]:
         Refused: no notebook, too many, or several, none of which has the lab's name.
     """
     notebooks = [item for item in handed if item.is_notebook]
+    if not notebooks and {item.title for item in handed} == {LINK}:
+        raise Refused(f"a link was handed in, not a file: download the notebook there and hand in {lab}{NOTEBOOK}")
     if not notebooks:
         raise Refused(f"no notebook was handed in, only {_listed(handed)}: hand in {lab}{NOTEBOOK}")
     depth = min(item.title.count("/") for item in notebooks)
@@ -40,6 +43,11 @@ def notebook_of(handed: list[Upload], lab: str) -> list[Upload]:
         several = f"several notebooks were handed in ({_listed(chosen)})"
         raise Refused(f"{several}: hand in one, called {lab}{NOTEBOOK}")
     return sorted(chosen, key=lambda item: item.number or 0)
+
+
+def left_out(handed: list[Upload], chosen: list[Upload]) -> list[str]:
+    """Return the titles of notebooks that do not count, although they are not in folders of the student's own."""
+    return sorted(item.title for item in handed if item.is_notebook and item not in chosen and "/" not in item.title)
 
 
 def _is_called(item: Upload, lab: str) -> bool:

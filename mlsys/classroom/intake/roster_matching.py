@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from mlsys.classroom.intake.files import MAX_STUDENT_FILES, SubmittedFile, too_many_files
 from mlsys.classroom.intake.layouts import NOTEBOOK, Ignored, Upload, place
+from mlsys.classroom.lms.hand_ins import HandIn, HandIns
 from mlsys.classroom.students.identity import find
 from mlsys.classroom.students.roster import Roster, as_a_disk_sees, id_fault
 
@@ -34,7 +35,9 @@ class _Claim:
         return self.items[0].file.name + (f" and {more} more" if more else "")
 
 
-def by_student(files: Iterable[SubmittedFile], lab: str, roster: Roster | None, *, below: bool = True) -> Matched:
+def by_student(
+    files: Iterable[SubmittedFile], lab: str, roster: Roster | None, hand_ins: HandIns, *, below: bool = True
+) -> Matched:
     """Find which student handed in which of `files`.
 
     A student who hands in too much is refused alone. Where two persons of the source would be one student, neither is.
@@ -43,13 +46,15 @@ def by_student(files: Iterable[SubmittedFile], lab: str, roster: Roster | None, 
         files: all files of a source.
         lab: the lab.
         roster: says who is who; without one, students are called as their files are.
+        hand_ins: what the LMS says of persons and times.
         below: whether the submissions may lie in one folder that holds everything, or in `submitted`.
     """
     students = roster.students if roster else {}
-    placed, ignored = place(files, lab, students.values(), below=below)
+    placed, ignored = place(files, lab, students.values(), below=below, zone=roster.zone if roster else None)
     result = Matched(ignored=ignored)
     by_place: dict[str, list[Upload]] = {}
-    for item in placed:
+    for found in placed:
+        item = replace(found, person=hand_ins.identified(found.person))
         by_place.setdefault(item.place, []).append(item)
     claims: dict[str, list[_Claim]] = {}
     on_disk = {as_a_disk_sees(student): student for student in students}
@@ -59,6 +64,7 @@ def by_student(files: Iterable[SubmittedFile], lab: str, roster: Roster | None, 
             result.ignored.append(claim)
         else:
             claims.setdefault(as_a_disk_sees(claim.student), []).append(claim)
+    own = hand_ins.by_student(students.values())
     for same in claims.values():
         for claim in same:
             if len(same) > 1:
@@ -66,7 +72,8 @@ def by_student(files: Iterable[SubmittedFile], lab: str, roster: Roster | None, 
                 reason = f"in doubt: it would be {claim.student}'s, as would {others}: keep what is right"
                 result.ignored.append(Ignored(str(claim), reason))
             else:
-                result.students[claim.student] = _within_limits(claim.items, lab)
+                items = _within_limits(claim.items, lab)
+                result.students[claim.student] = _with_times(items, hand_ins, own.get(claim.student, []))
                 if claim.unknown:
                     result.unknown.append(Ignored(claim.student, claim.unknown))
     return result
@@ -84,6 +91,10 @@ def _claim(items: list[Upload], roster: Roster | None, on_disk: dict[str, str]) 
     match = matches[0] if matches else None
     if match and match.student:
         return _Claim(match.student.id, items)
+    if match and match.several:
+        files = " or ".join(f"{student}.ipynb" for student in match.several[:4])
+        cure = f"call it {files}, or give the roster their ids in the LMS"
+        return Ignored(name, f"in doubt: whose is it? {match.reason}: {cure}")
     fault = match.reason if roster and key in roster.students and match else id_fault(key)
     if fault:
         return Ignored(name, f"{key!r} cannot be a student's id: {fault}")
@@ -103,3 +114,18 @@ def _within_limits(items: Sequence[Upload], lab: str) -> list[Upload]:
         return list(items)
     folder = SubmittedFile(items[0].file.name, refused=reason)
     return [replace(items[0], file=folder, title=f"{lab}{NOTEBOOK}")]
+
+
+def _with_times(items: Sequence[Upload], hand_ins: HandIns, own: Sequence[HandIn]) -> list[Upload]:
+    """Return the uploads with the times that the LMS says, in place of those that came with them."""
+    if not hand_ins.entries:
+        return list(items)
+    result = []
+    for item in items:
+        if time := hand_ins.time(item.person, item.number, own):
+            result.append(replace(item, time=time, doubt=""))
+        elif item.time:
+            result.append(item)
+        else:
+            result.append(replace(item, doubt=item.doubt or "the LMS's list of times has none for it"))
+    return result

@@ -18,7 +18,9 @@ class Unreadable(Exception):
 
 def encode(value: Any) -> bytes:
     """Return a dataclass as JSON text with the version of its schema."""
-    return (json.dumps({"schema": SCHEMA, **asdict(value)}, indent=1) + "\n").encode()
+    text = json.dumps({"schema": SCHEMA, **asdict(value)}, indent=1, ensure_ascii=False) + "\n"
+    # People read these files. Half a character, which a student's code may print, has no bytes and stays escaped.
+    return text.encode(errors="backslashreplace")
 
 
 def decode(data: bytes, kind: type[_T]) -> _T:

@@ -48,8 +48,8 @@ def candidates(
         if due is None:
             return [Choice(None, "there is no due time for this student: enter it in the roster")]
         name = unsure[-1].name
-        reason = f"when {name} was handed in is not known: enter its time in attempts.json, as {TIME_EXAMPLE}"
-        return [Choice(None, reason)]
+        cure = f"name the LMS's list with --times, or enter its time in attempts.json, as {TIME_EXAMPLE}"
+        return [Choice(None, f"when {name} was handed in is not known: {cure}")]
     on_time = [attempt for attempt in attempts if _on_time(attempt, due, late_days)]
     if not on_time:
         count = "the attempt" if len(attempts) == 1 else f"each of the {len(attempts)} attempts"

@@ -115,7 +115,7 @@ def aware(time: datetime, what: str) -> datetime:
         BadTime: it has no time zone.
     """
     if time.utcoffset() is None:
-        raise BadTime(f"{what} {time} has no time zone: use datetime.fromtimestamp(seconds, UTC) or parse_time")
+        raise BadTime(f"{what} {time} has no time zone: add its distance from UTC, as in 2026-11-20T18:00+01:00")
     return time.astimezone(UTC)
 
 

@@ -40,10 +40,23 @@ class History:
     attempts: tuple[Attempt, ...] = ()
 
     def with_attempt(self, attempt: Attempt) -> "History":
-        """Return the history with one attempt more, unless it is known already."""
+        """Return the history with one attempt more; one that is known already gets its time where it had none."""
         if self.knows(attempt):
-            return self
+            return self._timed(attempt)
         return replace(self, attempts=tuple(_in_order([*self.attempts, attempt])))
+
+    def _timed(self, known: Attempt) -> "History":
+        """Return the history with the time of an attempt that was known without it."""
+        same = [
+            index
+            for index, one in enumerate(self.attempts)
+            if one.time is None and _content(one) == _content(known) and one.number == known.number
+        ]
+        if known.time is None or not same:
+            return self
+        attempts = list(self.attempts)
+        attempts[same[-1]] = replace(attempts[same[-1]], time=known.time)
+        return replace(self, attempts=tuple(_in_order(attempts)))
 
     def knows(self, attempt: Attempt) -> bool:
         """Return whether this is one of the attempts, met again: the newest's content, or the same upload."""

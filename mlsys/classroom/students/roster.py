@@ -11,6 +11,7 @@ for everybody. An empty cell takes the value of the section's row, then of every
 
 - `id` is the name that the course uses: of files, records and feedback. `id` and `name` are required columns.
 - `canvas id`, `sis user id` and `sis login id` are Canvas's columns ID, SIS User ID and SIS Login ID.
+- `github login` names the student's repositories in GitHub Classroom.
 - `due LAB` is the due time of that lab; in a student's row it is an extension. The time is on the clock of the row's
   time zone (an IANA name), or exact with an offset: `2026-11-20 23:59+01:00`.
 - `late days` is how many days late a student may be in all labs together; every day begun costs one.
@@ -34,7 +35,7 @@ MAX_ID_BYTES = 200
 """Bytes of a student's id in UTF-8: file systems allow 255 for a name, and names such as `ID.json.part` are made."""
 MAX_ID = 100
 """Characters of a student's id."""
-_ID = re.compile(r"\w[\w.@+ -]*")
+_ALSO_IN_IDS = " .@+-_"
 
 
 class BadRoster(InvalidValue):
@@ -47,7 +48,10 @@ def id_fault(text: str) -> str:
     >>> id_fault("ab1@uni.edu"), id_fault("../ann")
     ('', 'use letters, digits, spaces and . @ + - _ only, the first a letter or digit')
     """
-    if not _ID.fullmatch(text):
+    # The letters of many scripts have accents and vowel signs that are characters of their own.
+    kinds = [unicodedata.category(letter)[0] for letter in text]
+    fine = all(kind in "LMN" or letter in _ALSO_IN_IDS for kind, letter in zip(kinds, text, strict=True))
+    if not fine or not text or not (kinds[0] in "LN" or text[0] == "_"):
         return "use letters, digits, spaces and . @ + - _ only, the first a letter or digit"
     if len(text) > MAX_ID:
         return f"it has {len(text)} characters, the limit is {MAX_ID}: shorten it"
@@ -76,14 +80,16 @@ class Student:
     sis_login_id: str = ""
     late_days: int = 0
     due: Mapping[str, datetime] = field(default_factory=dict)
+    github_login: str = ""
 
 
 @dataclass(frozen=True)
 class Roster:
-    """The students by id, and the labs that have a column of due times."""
+    """The students by id, the labs that have a column of due times, and the time zone of the row for everybody."""
 
     students: Mapping[str, Student]
     labs: tuple[str, ...] = ()
+    zone: ZoneInfo | None = None
 
     def check_labs(self, known: Collection[str]) -> None:
         """Make sure that every column of due times is that of a lab of the course.
@@ -121,7 +127,7 @@ class Roster:
 
 
 EVERYBODY = "*"
-LMS_IDS = ("canvas id", "sis user id", "sis login id")
+LMS_IDS = ("canvas id", "sis user id", "sis login id", "github login")
 COLUMNS = ("id", "name", "section", *LMS_IDS, "time zone", "late days", "notes")
 
 _DUE = "due "
@@ -180,7 +186,9 @@ def parse_roster(text: str) -> Roster:
         if row["section"] not in sections:
             raise row.wrong("section", f"is the section of no student; there are: {', '.join(sorted(sections - {''}))}")
     _check_lms_ids(students.values())
-    return Roster({key: _student(row, general, labs) for key, row in students.items()}, labs)
+    by_id = {key: _student(row, general, labs) for key, row in students.items()}
+    everybody = general.get("")
+    return Roster(by_id, labs, _zone(everybody) if everybody and everybody["time zone"] else None)
 
 
 @dataclass(frozen=True)
@@ -265,10 +273,9 @@ def _student(row: _Row, general: Mapping[str, _Row], labs: tuple[str, ...]) -> S
     days = next(((source, source["late days"]) for source in rows if source["late days"]), (row, "0"))
     if not re.fullmatch(r"\d{1,3}", days[1]):
         raise days[0].wrong("late days", "is no number of days: write 0, 1, 2, ...")
-    canvas_id, sis_user_id, sis_login_id = (row[column] for column in LMS_IDS)
-    return Student(
-        row["id"], row["name"], row["section"], canvas_id, sis_user_id, sis_login_id, late_days=int(days[1]), due=due
-    )
+    canvas_id, sis_user_id, sis_login_id, github = (row[column] for column in LMS_IDS)
+    ids = (row["id"], row["name"], row["section"], canvas_id, sis_user_id, sis_login_id)
+    return Student(*ids, late_days=int(days[1]), due=due, github_login=github)
 
 
 def _due(source: _Row, rows: list[_Row], column: str) -> datetime | None:

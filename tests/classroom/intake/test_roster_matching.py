@@ -73,7 +73,7 @@ def test_a_time_that_a_student_wrote_into_a_folder_of_her_own_counts_for_nothing
     }
     result = take(folder(tmp_path / "in", files), tree)
     times = {name: history.attempts[0].time for name, history in result.histories.items()}
-    assert times == {"ann": datetime(2026, 11, 25, 10, tzinfo=UTC), "bob": DUE, "cy": DUE}
+    assert times == {"ann": datetime(2026, 11, 25, 10, tzinfo=UTC), "bob": None, "cy": None}
 
 
 def test_in_a_folder_of_moodle_no_inner_name_counts(tree: CourseTree, tmp_path: Path) -> None:
@@ -164,12 +164,9 @@ def test_ids_that_some_disks_cannot_tell_apart_are_in_doubt(
     assert ["in doubt" in note.reason for note in result.ignored] == [True, True]
 
 
-def test_an_id_that_differs_from_the_rosters_in_capitals_is_not_put_into_its_folder(
-    tree: CourseTree, tmp_path: Path
-) -> None:
+def test_an_id_in_capitals_is_the_rosters(tree: CourseTree, tmp_path: Path) -> None:
     result = take(zipped(tmp_path / "in.zip", {"ANN.ipynb": notebook(), "bob.ipynb": notebook()}), tree)
-    assert result.students == ["bob"]
-    assert "in doubt: 'ANN' is nobody's id: call it 'ann'" in result.ignored[0].reason
+    assert (result.students, result.ignored) == (["ann", "bob"], ())
 
 
 def test_two_files_of_one_name_in_a_zip_are_not_guessed_between(tree: CourseTree, tmp_path: Path) -> None:

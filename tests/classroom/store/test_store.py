@@ -162,3 +162,11 @@ def test_a_history_of_another_form_is_named(store: FileStore, content: str) -> N
     place(path, content)
     with pytest.raises(UserError, match=r"attempts.json cannot be read \(.+\): correct it"):
         store.history("adding", "ann")
+
+
+def test_half_a_character_that_a_students_code_printed_is_kept(tmp_path: Path) -> None:
+    store = FileStore(CourseTree(tmp_path))
+    question = QuestionRecord("a", "A", "a-test", "error", 0, 1, message="half \ud83d, and a whole 🙂")
+    kept = Record("ann", "adding", "1", "now", questions=(question,))
+    store.save_record(kept)
+    assert store.record("adding", "ann") == kept

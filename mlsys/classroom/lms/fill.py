@@ -1,17 +1,53 @@
-"""Scores into a Canvas gradebook: who gets which cell, and everybody for whom that is not so with the reason."""
+"""Scores into a platform's table of grades: who gets which cell, and why everybody else gets none."""
 
+import csv
+import io
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-from mlsys.classroom.canvas.csv_file import Table
-from mlsys.classroom.canvas.gradebook import NOT_OURS, TEST_STUDENT, Assignment, Gradebook
+from mlsys.classroom.lms.csv_file import Table, guarded
 from mlsys.classroom.store.record import MARKED, Record
-from mlsys.classroom.students.identity import find
+from mlsys.classroom.students.identity import Person, find
 from mlsys.classroom.students.roster import Student
 from mlsys.errors import InvalidValue
 
-FILLED, BLANK, KEPT, NO_SCORE, NO_ROW = "filled", "left blank", "kept", "no submission", "not in the gradebook"
+FILLED, PARTIAL, BLANK, KEPT = "filled", "partial", "left blank", "kept"
+NO_SCORE, NO_ROW = "no submission", "not in the gradebook"
+
+
+TEST_STUDENT = "Student, Test"
+"""Canvas's own student."""
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """One assignment's column: where it is, its name there, the title and id in it, and the points possible."""
+
+    index: int
+    header: str
+    title: str
+    id: str
+    points: float | None
+
+
+class Grades(Protocol):
+    """A platform's table of grades, with a row for each student."""
+
+    @property
+    def table(self) -> Table:
+        """The table."""
+
+    @property
+    def student_rows(self) -> tuple[int, ...]:
+        """The numbers of the rows with students."""
+
+    def person(self, row: int) -> Person:
+        """Return the student of a row."""
+
+    def kept(self, row: int, column: int) -> str:
+        """Return why a cell is not ours to fill; empty if it is."""
 
 
 class PointsDiffer(InvalidValue):
@@ -20,7 +56,7 @@ class PointsDiffer(InvalidValue):
 
 @dataclass(frozen=True)
 class Score:
-    """What a student has in a lab; `points` is None while there is no score, and `reason` says why."""
+    """What a student has in a lab; `points` is None while there is no score. `reason` says why, or what waits."""
 
     student: str
     points: float | None
@@ -49,20 +85,29 @@ class Filled:
         return [note for note in self.notes if note.kind == kind]
 
 
-def score_of(record: Record) -> Score:
-    """Return the score in a record; none as long as points wait, or when it was refused and no person gave points."""
-    most = sum(question.max_points for question in record.questions)
-    if record.refused and not any(question.verdict == MARKED for question in record.questions):
+def score_of(record: Record, without: Collection[str] = (), *, partial: bool = False) -> Score:
+    """Return the score in a record; none as long as points wait, or when it was refused and no person gave points.
+
+    Args:
+        record: of a student, with the points that people gave.
+        without: questions that do not count: neither their points nor the points possible.
+        partial: count what is certain already; the reason then says what waits.
+    """
+    questions = [question for question in record.questions if question.question not in without]
+    most = sum(question.max_points for question in questions)
+    if record.refused and not any(question.verdict == MARKED for question in questions):
         return Score(record.student, None, most, f"refused: {record.refused}")
-    waiting = {question.verdict: question.question for question in record.questions if question.waiting}
-    if waiting:
-        points = sum(question.waiting for question in record.questions)
-        return Score(record.student, None, most, f"{points:g} points wait ({', '.join(waiting)})")
-    return Score(record.student, sum(question.points for question in record.questions), most)
+    waiting = {question.verdict: question.question for question in questions if question.waiting}
+    reason = (
+        f"{sum(question.waiting for question in questions):g} points wait ({', '.join(waiting)})" if waiting else ""
+    )
+    if waiting and not partial:
+        return Score(record.student, None, most, reason)
+    return Score(record.student, sum(question.points for question in questions), most, reason)
 
 
 def fill(
-    gradebook: Gradebook,
+    gradebook: Grades,
     assignment: Assignment,
     scores: Iterable[Score],
     students: Mapping[str, Student],
@@ -71,11 +116,11 @@ def fill(
 ) -> Filled:
     """Write the scores into the column of `assignment`.
 
-    A cell with EX or N/A, and that of a student without submission, stays as it is. A student with a submission and no
-    score yet gets an empty cell, never 0 and never the score of an earlier attempt.
+    A cell that is not ours, such as one with EX or N/A, and that of a student without submission, stays as it is. A
+    student with a submission and no score yet gets an empty cell, never 0 and never the score of an earlier attempt.
 
     Args:
-        gradebook: as Canvas exported it.
+        gradebook: as the platform exported it.
         assignment: the column.
         scores: of the students who handed in.
         students: the roster's students by id; whoever is missing there is known by the course's id alone.
@@ -93,8 +138,8 @@ def fill(
         score = by_student.get(student)
         if score is None:
             notes.append(Note(NO_SCORE, f"{student} ({who})", f"its cell stays {old!r}"))
-        elif old.upper() in NOT_OURS:
-            notes.append(Note(KEPT, f"{student} ({who})", f"Canvas says {old}"))
+        elif reason := gradebook.kept(row, assignment.index):
+            notes.append(Note(KEPT, f"{student} ({who})", reason))
         elif score.points is None:
             table = table.with_cell(row, assignment.index, "") if old else table
             was = f"; it was {old}" if old else ""
@@ -102,7 +147,9 @@ def fill(
         else:
             new = _number(_scaled(score, assignment, scale))
             table = table.with_cell(row, assignment.index, new)
-            notes.append(Note(FILLED, f"{student} ({who})", f"{old} -> {new}" if old not in ("", new) else new))
+            text = f"{old} -> {new}" if old not in ("", new) else new
+            notes.append(Note(FILLED, f"{student} ({who})", text))
+            notes += [Note(PARTIAL, f"{student} ({who})", f"{new}; {score.reason}")] if score.reason else []
     for student, score in by_student.items():
         if student not in rows:
             text = score.reason if score.points is None else f"has {_number(score.points)} of {_number(score.most)}"
@@ -110,7 +157,7 @@ def fill(
     return Filled(table, tuple(notes))
 
 
-def _rows_of(gradebook: Gradebook, students: Sequence[Student]) -> tuple[dict[str, int], list[Note]]:
+def _rows_of(gradebook: Grades, students: Sequence[Student]) -> tuple[dict[str, int], list[Note]]:
     """Return the row of each student who has exactly one, and a note on every other row."""
     claims: dict[str, list[int]] = {}
     notes = []
@@ -123,12 +170,12 @@ def _rows_of(gradebook: Gradebook, students: Sequence[Student]) -> tuple[dict[st
     for student, claimed in claims.items():
         if len(claimed) > 1:
             lines = " and ".join(str(gradebook.table.rows[row].line) for row in claimed)
-            text = f"lines {lines} both fit {student}: give the roster their canvas ids"
+            text = f"lines {lines} both fit {student}: give the roster their ids in the LMS"
             notes += [Note(NO_SCORE, _who(gradebook, row), text) for row in claimed]
     return {student: claimed[0] for student, claimed in claims.items() if len(claimed) == 1}, notes
 
 
-def _who(gradebook: Gradebook, row: int) -> str:
+def _who(gradebook: Grades, row: int) -> str:
     return f"{gradebook.person(row).name}, line {gradebook.table.rows[row].line}"
 
 
@@ -139,7 +186,7 @@ def _scaled(score: Score, assignment: Assignment, scale: bool) -> float:
     if not scale:
         raise PointsDiffer(
             f"{score.student} has {_number(score.points)} of {_number(score.most)} points, the column "
-            f"{assignment.header!r} has {_number(assignment.points)} points possible: change them in Canvas, or add "
+            f"{assignment.header!r} has {_number(assignment.points)} points possible: change them there, or add "
             "--scale to write the same part of them"
         )
     return score.points * assignment.points / score.most if score.most else 0.0
@@ -149,3 +196,15 @@ def _number(value: float) -> str:
     if not math.isfinite(value) or value < 0:
         raise InvalidValue(f"{value} is no score: grade the lab again")
     return f"{value:.4f}".rstrip("0").rstrip(".")
+
+
+def plain_table(scores: Iterable[Score], students: Mapping[str, Student]) -> str:
+    """Return the scores as a CSV file of its own: student, name, points, points possible, and what there is to say."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(("student", "name", "points", "max_points", "reason"))
+    for score in scores:
+        name = students[score.student].name if score.student in students else ""
+        points = "" if score.points is None else _number(score.points)
+        writer.writerow((*map(guarded, (score.student, name)), points, _number(score.most), guarded(score.reason)))
+    return out.getvalue()

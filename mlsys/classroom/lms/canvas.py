@@ -7,15 +7,14 @@ Source: `lib/gradebook_exporter.rb` and `lib/gradebook_importer.rb` of https://g
 """
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from mlsys.classroom.canvas.csv_file import Row, Table, guarded, is_formula, read_table
+from mlsys.classroom.lms.csv_file import Row, Table, read_table
+from mlsys.classroom.lms.fill import TEST_STUDENT, Assignment
 from mlsys.classroom.students.identity import Person
 from mlsys.errors import InvalidValue, UnknownName
 
-TEST_STUDENT = "Student, Test"
 NOT_OURS = ("EX", "N/A")
 """What Canvas writes for a student who is excused, or to whom the assignment is not assigned."""
 
@@ -27,17 +26,6 @@ _TITLE_AND_ID = re.compile(r"(?P<title>.*?) ?\((?P<id>\d+)\)", re.S)
 
 class BadGradebook(InvalidValue):
     """A file that is not what Canvas exports; the message says how to get one."""
-
-
-@dataclass(frozen=True)
-class Assignment:
-    """One assignment's column: where it is, its name there, the title and id in it, and the points possible."""
-
-    index: int
-    header: str
-    title: str
-    id: str
-    points: float | None
 
 
 @dataclass(frozen=True)
@@ -58,6 +46,11 @@ class Gradebook:
         about = {name: cells[self.header.index(name)].strip() for name in _ABOUT_STUDENTS if name in self.header}
         name = about.get("Student") or f"{about.get('LastName', '')}, {about.get('FirstName', '')}".strip(", ")
         return Person(name, about["ID"], about.get("SIS User ID", ""), about.get("SIS Login ID", ""))
+
+    def kept(self, row: int, column: int) -> str:
+        """Return why a cell is not ours to fill; empty if it is."""
+        value = self.table.rows[row][column].strip()
+        return f"Canvas says {value}" if value.upper() in NOT_OURS else ""
 
     def assignments(self) -> list[Assignment]:
         """Return the columns that can be filled, from left to right."""
@@ -94,11 +87,6 @@ class Gradebook:
             return found[0]
         raise UnknownName.of("assignment of the gradebook", names[0], [column.header for column in every])
 
-    def formulas(self) -> list[tuple[int, str]]:
-        """Return line and text of each cell that a spreadsheet would take for a formula; they are Canvas's and stay."""
-        cells = ((row.line, value) for row in self.table.rows for value in row.values())
-        return [(line, value) for line, value in cells if is_formula(value)]
-
 
 def read_gradebook(path: Path) -> Gradebook:
     """Return the gradebook in a file that Canvas exported.
@@ -131,11 +119,9 @@ def gradebook_of(table: Table) -> Gradebook:
     return Gradebook(table, tuple(rows))
 
 
-def new_roster(gradebook: Gradebook, labs: Iterable[str]) -> str:
-    """Return the text of a roster of the gradebook's students, with empty cells for what Canvas does not say."""
-    labs = [f"due {lab}" for lab in labs]
-    lines = [["id", "name", "section", "canvas id", "sis user id", "sis login id", "time zone", "late days", *labs]]
-    lines.append(["*", *("" for _ in lines[0][1:])])
+def roster_rows(gradebook: Gradebook) -> list[list[str]]:
+    """Return the gradebook's students as rows of a roster: id, name, section, and the three ids of Canvas."""
+    lines = []
     section = gradebook.header.index("Section") if "Section" in gradebook.header else None
     for index in gradebook.student_rows:
         person, row = gradebook.person(index), gradebook.table.rows[index]
@@ -143,14 +129,8 @@ def new_roster(gradebook: Gradebook, labs: Iterable[str]) -> str:
             continue
         ids = [person.canvas_id, person.sis_user_id, person.sis_login_id]
         first = person.sis_login_id or person.sis_user_id or person.canvas_id
-        lines.append([first, person.name, "" if section is None else row[section], *ids, "", "", *("" for _ in labs)])
-    return "".join(",".join(map(_roster_cell, line)) + "\n" for line in lines)
-
-
-def _roster_cell(value: str) -> str:
-    # An apostrophe changes nobody's name: names are compared by their words.
-    plain = guarded(" ".join(value.split()))
-    return '"' + plain.replace('"', '""') + '"' if any(mark in plain for mark in ',;"') else plain
+        lines.append([first, person.name, "" if section is None else row[section], *ids])
+    return lines
 
 
 def _says_points(row: Row) -> bool:

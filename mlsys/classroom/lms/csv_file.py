@@ -79,6 +79,12 @@ def is_formula(value: str) -> bool:
     return guarded(value) != value
 
 
+def formulas(table: Table) -> list[tuple[int, str]]:
+    """Return line and text of each cell that a spreadsheet would take for a formula; a lone dash is none."""
+    cells = ((row.line, value) for row in table.rows for value in row.values())
+    return [(line, value) for line, value in cells if is_formula(value) and value.strip() != "-"]
+
+
 def guarded(value: str) -> str:
     """Return the value with an apostrophe before each piece that would be a formula; with it, a spreadsheet shows text.
 

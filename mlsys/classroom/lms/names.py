@@ -4,19 +4,22 @@
     bakerann_12345_text.html                               Canvas: a text or a link in place of a file
     LATE_anon_Ab3dE_67890_tiling.ipynb                     Canvas, anonymous
     Ann Baker_4711_assignsubmission_file_tiling.ipynb      Moodle: name, number in this assignment, kind, title
+    Tiling_ab1_attempt_2026-11-20-22-58-03_tiling.ipynb    Blackboard: assignment, login, time, title
+    12-345 - Ann Baker - Nov 20, 2026 1058 PM/             Brightspace: numbers, name, time
 
 Canvas writes the name in lower case and leaves only letters, digits and underscores of it; the title stays nearly as it
 is (`lib/content_zipper.rb` of https://github.com/instructure/canvas-lms). Students choose both, so either may hold
 numbers between underscores that look like the ids of somebody else. Only a person or the roster can then say which
-reading is right.
+reading is right. Times in names are on a clock of the platform, whose zone they do not tell.
 """
 
 import re
 import unicodedata
 from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import datetime
 
-from mlsys.classroom.students.identity import Person, find, is_surely
+from mlsys.classroom.students.identity import Person, find, is_surely, words_of
 from mlsys.classroom.students.roster import Student
 
 MAX_CHARACTERS = 600
@@ -26,7 +29,13 @@ MAX_READINGS = 20
 
 _NUMBER = re.compile(r"[0-9]{1,20}")
 _MOODLE = re.compile(r"_([0-9]{1,20})_assignsubmission_(file|onlinetext)(_|$)")
-_NO_FILE = ("text.html", "link.html")
+_BLACKBOARD = re.compile(r"_attempt_(\d{4}(?:-\d\d){5})(?:_(.+)|\.txt)$")
+_BRIGHTSPACE = re.compile(r"(\d+)-\d+ - (?=.)")
+_BRIGHTSPACE_TIME = re.compile(r" - ([A-Za-z]{3,9} \d{1,2},? \d{4} \d{1,2}:?\d\d [AP]M)(?= - |$)")
+_BRIGHTSPACE_FORMS = ("%b %d %Y %I%M %p", "%B %d %Y %I%M %p")
+LINK = "link.html"
+"""What Canvas calls an address that was entered in place of a file."""
+_NO_FILE = ("text.html", LINK)
 """What Canvas calls a text or an address that was entered in place of a file."""
 
 
@@ -40,6 +49,8 @@ class Reading:
     number: int | None = None
     late: bool | None = None
     is_text: bool = False
+    clock: datetime | None = None
+    """When it was handed in, on the platform's clock, without a time zone."""
 
     def __str__(self) -> str:
         user = f" (user {self.person.canvas_id})" if self.person.canvas_id else ""
@@ -92,10 +103,59 @@ def moodle_readings(name: str) -> list[Reading]:
     found = []
     for match in _MOODLE.finditer(name if len(name) <= MAX_CHARACTERS else ""):
         who = name[: match.start()].replace("_", " ").strip()
-        key = "-".join(re.findall(r"\w+", who)) + f"_{match[1]}"
+        key = "-".join(words_of(who)) + f"_{match[1]}"
         if who:
-            found.append(Reading(Person(name=who), key, name[match.end() :], is_text=match[2] == "onlinetext"))
+            found.append(
+                Reading(
+                    Person(name=who, moodle_id=match[1]), key, name[match.end() :], is_text=match[2] == "onlinetext"
+                )
+            )
     return found
+
+
+def blackboard_readings(name: str) -> list[Reading]:
+    """Return every way in which Blackboard can have made `name`; none for a name that is not Blackboard's.
+
+    The first one takes the login for a single word. The text that Blackboard adds to each attempt has no title.
+    """
+    match = _BLACKBOARD.search(name) if len(name) <= MAX_CHARACTERS else None
+    if match is None:
+        return []
+    try:
+        clock = datetime.strptime(match[1], "%Y-%m-%d-%H-%M-%S")
+    except ValueError:
+        return []
+    words = name[: match.start()].split("_")
+    logins = ("_".join(words[start:]) for start in range(len(words) - 1, max(0, len(words) - MAX_READINGS), -1))
+    number, title = int(match[1].replace("-", "")), match[2] or "text of the submission"
+    return [Reading(Person(student=login), login, title, number, clock=clock) for login in logins if login]
+
+
+def brightspace_readings(name: str) -> list[Reading]:
+    """Return every way in which Brightspace can have made the name of a folder or file; none if it cannot.
+
+    There are several where the name or the title, which students choose, holds what looks like a time.
+    """
+    begin = _BRIGHTSPACE.match(name) if len(name) <= MAX_CHARACTERS else None
+    if begin is None:
+        return []
+    found = []
+    for match in _BRIGHTSPACE_TIME.finditer(name, begin.end()):
+        time = match[1].replace(",", "").replace(":", "")
+        clock = next((clock for form in _BRIGHTSPACE_FORMS if (clock := _clock(time, form))), None)
+        number = int(f"{clock:%Y%m%d%H%M}") if clock else None
+        who = name[begin.end() : match.start()]
+        if who:
+            key, title = "-".join(words_of(who)) + f"_{begin[1]}", name[match.end() :].removeprefix(" - ")
+            found.append(Reading(Person(name=who), key, title, number, clock=clock))
+    return found
+
+
+def _clock(text: str, form: str) -> datetime | None:
+    try:
+        return datetime.strptime(text, form)
+    except ValueError:
+        return None
 
 
 def the_one(readings: list[Reading], students: Collection[Student]) -> Reading | None:

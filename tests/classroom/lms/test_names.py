@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlsys.classroom.intake.lms_names import canvas_readings, moodle_readings, the_one
+from mlsys.classroom.lms.names import canvas_readings, moodle_readings, the_one
 from mlsys.classroom.students.roster import Student
 
 WORD = st.text(st.sampled_from("ab_1-"), max_size=8)

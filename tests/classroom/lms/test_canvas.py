@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlsys.classroom.canvas.csv_file import BadCsv, guarded, is_formula, parse_table
-from mlsys.classroom.canvas.fill import (
+from mlsys.classroom.lms.canvas import BadGradebook, Gradebook, gradebook_of, roster_rows
+from mlsys.classroom.lms.csv_file import BadCsv, formulas, guarded, is_formula, parse_table
+from mlsys.classroom.lms.fill import (
     BLANK,
     FILLED,
     KEPT,
@@ -18,7 +19,7 @@ from mlsys.classroom.canvas.fill import (
     fill,
     score_of,
 )
-from mlsys.classroom.canvas.gradebook import BadGradebook, Gradebook, gradebook_of, new_roster
+from mlsys.classroom.lms.new_roster import new_roster
 from mlsys.classroom.store.record import QuestionRecord, Record
 from mlsys.classroom.students.identity import Person, find
 from mlsys.classroom.students.roster import Student, parse_roster
@@ -167,7 +168,7 @@ def test_semicolons_decimal_commas_byte_order_mark_and_split_names_are_canvas_to
 
 def test_formulas_of_others_are_pointed_out_and_stay() -> None:
     book = gradebook()
-    assert book.formulas() == [(7, '="=1+1, Eve"'), (7, "=2+2")]
+    assert formulas(book.table) == [(7, '="=1+1, Eve"'), (7, "=2+2")]
     assert b'"=""=1+1, Eve"""' in filled(Score("eve", 1, 20)).table.to_bytes()
 
 
@@ -208,7 +209,7 @@ def test_row_too_short_to_fill_is_an_error() -> None:
 
 
 def test_new_roster_of_a_gradebook_can_be_read_back() -> None:
-    text = new_roster(gradebook(), ["tiling"])
+    text = new_roster(roster_rows(gradebook()), ["tiling"])
     roster = parse_roster(text.replace("*,,,,,,,,", "*,,,,,,Europe/Berlin,2,2026-11-20 23:59"))
     assert list(roster.students) == ["ab1@uni.edu", "bo2@uni.edu", "jc3@uni.edu", "ee4@uni.edu", "fg5@uni.edu"]
     jose = roster.student("jc3@uni.edu")
@@ -222,7 +223,7 @@ def test_new_roster_of_a_gradebook_can_be_read_back() -> None:
 @pytest.mark.parametrize("name", ["x;=cmd", "Evans, =Eve", "\uff1dEve", 'E";"=Eve'])
 def test_a_name_that_a_student_chose_is_no_formula_in_the_new_roster_and_still_hers(name: str) -> None:
     quoted = '"' + name.replace('"', '""') + '"'
-    text = new_roster(gradebook(EXPORT.replace('"Green, Fay"', quoted)), ["tiling"])
+    text = new_roster(roster_rows(gradebook(EXPORT.replace('"Green, Fay"', quoted))), ["tiling"])
     for separator in (",", ";", "\t"):
         cells = [cell for row in csv.reader(io.StringIO(text), delimiter=separator) for cell in row]
         assert not any(is_formula(cell) for cell in cells)

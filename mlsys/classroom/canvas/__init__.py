@@ -1,1 +1,0 @@
-"""Scores in the gradebook file that Canvas exports and imports."""

@@ -1,0 +1,161 @@
+"""What waits for a GPU goes elsewhere in a file, and what was found comes back, also after marks were given."""
+
+import io
+import json
+import shutil
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from helpers.on_gpu import needs_gpu
+from rich.console import Console
+
+from mlsys.classroom.gpu_pass import BadPass, grade_pack, merge, pack
+from mlsys.classroom.grade_class import Options, grade_class
+from mlsys.classroom.gradebook.marks import marked_records, marks_of
+from mlsys.classroom.store.codec import decode, encode
+from mlsys.classroom.store.record import Record
+from mlsys.classroom.store.store import FileStore
+from mlsys.cli.main import main
+from mlsys.course.nbgrader import open_gradebook
+from mlsys.course.tree import CourseTree
+from mlsys.errors import UserError
+
+QUIET = Console(quiet=True)
+Waiting = tuple[Path, CourseTree]
+
+
+@pytest.fixture(scope="module")
+def graded(adding: tuple[Path, CourseTree, Path], tmp_path_factory: pytest.TempPathFactory) -> Waiting:
+    """A class of two, graded without a GPU. Do not change it."""
+    root = tmp_path_factory.mktemp("gpu-pass") / "repository"
+    shutil.copytree(adding[0], root)
+    tree = CourseTree(root / "_build" / "course")
+    with tree.config.open("a") as config:
+        config.write("c.RunQuestions.device = 'cpu'\n")
+    handed_in = root.parent / "in"
+    handed_in.mkdir()
+    for name in ("right", "half-done"):
+        shutil.copy(adding[2] / f"{name}.ipynb", handed_in)
+    grade_class(root, tree, "adding", Options(handed_in, workers=2), QUIET)
+    return root, tree
+
+
+@pytest.fixture
+def waiting(graded: Waiting, tmp_path: Path) -> Waiting:
+    """A copy of the class."""
+    root = tmp_path / "all" / "repository"
+    shutil.copytree(graded[0].parent, root.parent)
+    return root, CourseTree(root / "_build" / "course")
+
+
+def graded_elsewhere(data: bytes, points: float = 3.5, **changes: object) -> bytes:
+    """What a machine with a GPU brings back: the question that waited is slow, and all others say nonsense."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(out, "w") as new:
+        about = json.loads(old.read("gpu-pass.json"))
+        new.writestr("gpu-pass.json", json.dumps(about | {"graded": True} | changes))
+        for name in old.namelist():
+            if "/records/" in name:
+                record = decode(old.read(name), Record)
+                questions = [
+                    replace(one, verdict="slow", points=points)
+                    if one.waiting and one.verdict == "needs gpu"
+                    else replace(one, verdict="error", points=0)
+                    for one in record.questions
+                ]
+                new.writestr(name, encode(replace(record, questions=tuple(questions), device="gpu")))
+    return out.getvalue()
+
+
+def mark(tree: CourseTree, student: str, points: float) -> None:
+    with open_gradebook(tree) as gradebook:
+        gradebook.find_grade("e-why", "adding", "adding", student).manual_score = points
+        gradebook.db.commit()
+
+
+def points_of(tree: CourseTree) -> dict[str, dict[str, tuple[str, float]]]:
+    found = marked_records(FileStore(tree), "adding", marks_of(tree, "adding"))
+    return {
+        student: {one.question: (one.verdict, one.points) for one in record.questions}
+        for student, record in found.items()
+        if record
+    }
+
+
+def test_only_what_waited_comes_back_and_marks_given_meanwhile_stay(waiting: Waiting, tmp_path: Path) -> None:
+    _, tree = waiting
+    before = points_of(tree)
+    data, count = pack(tree, "adding")
+    assert count == 2
+    mark(tree, "right", 1.5)
+    (tmp_path / "done.zip").write_bytes(graded_elsewhere(data))
+    assert merge(tree, "adding", tmp_path / "done.zip").filled == ("half-done", "right")
+    after = points_of(tree)
+    assert after["right"] == before["right"] | {"d": ("slow", 3.5), "e": ("marked", 1.5)}
+    assert after["half-done"] == before["half-done"] | {"d": ("slow", 3.5)}
+    with open_gradebook(tree) as gradebook:
+        total = sum(points for _, points in after["right"].values())
+        assert gradebook.find_submission("adding", "right").score == total
+    assert "3.5" in tree.feedback("adding", "right").read_text()
+    # Merging again changes nothing.
+    again = merge(tree, "adding", tmp_path / "done.zip")
+    assert (again.filled, {reason for _, reason in again.left}) == ((), {"nothing waits here any more"})
+    assert points_of(tree) == after
+    assert main(["undo", "--to", max(path.name for path in tree.backups.iterdir()), "--course", str(tree.root)]) == 3
+
+
+def test_a_submission_that_is_another_by_now_is_left(waiting: Waiting, tmp_path: Path) -> None:
+    root, tree = waiting
+    data, _ = pack(tree, "adding")
+    (tmp_path / "done.zip").write_bytes(graded_elsewhere(data))
+    handed_in = root.parent / "in"
+    shutil.copy(handed_in / "right.ipynb", handed_in / "half-done.ipynb")
+    grade_class(root, tree, "adding", Options(handed_in, workers=2, accept_changes=True), QUIET)
+    merged = merge(tree, "adding", tmp_path / "done.zip")
+    assert merged.filled == ("right",)
+    assert merged.left == (("half-done", "another submission counts by now: pack again"),)
+
+
+def test_files_of_another_lab_step_or_state_are_refused(waiting: Waiting, tmp_path: Path) -> None:
+    root, tree = waiting
+    data, _ = pack(tree, "adding")
+    path = tmp_path / "pass.zip"
+    for content, message in (
+        (data, "was not graded yet: use --grade"),
+        (graded_elsewhere(data, lab="tiling"), "is of lab 'tiling', not of 'adding'"),
+        (graded_elsewhere(data, tests="others"), "check out the same commit"),
+        (b"no zip", "is no file of `mlsys gpu-pass`"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(BadPass, match=message):
+            merge(tree, "adding", path)
+    with pytest.raises(BadPass, match="does not exist"):
+        merge(tree, "adding", tmp_path / "none.zip")
+    path.write_bytes(graded_elsewhere(data))
+    with pytest.raises(BadPass, match="was graded already: merge it"):
+        grade_pack(root, path, Options(), QUIET)
+    assert not tree.backups.exists() or len(list(tree.backups.iterdir())) == 1
+
+
+def test_a_machine_without_a_gpu_says_so(waiting: Waiting, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    root, tree = waiting
+    (tmp_path / "pass.zip").write_bytes(pack(tree, "adding")[0])
+    with pytest.raises(UserError, match="GPU"):
+        grade_pack(root, tmp_path / "pass.zip", Options(workers=1), QUIET)
+
+
+@pytest.mark.gpu
+@needs_gpu
+def test_a_pass_on_a_gpu_fills_in_what_waits(waiting: Waiting, tmp_path: Path) -> None:
+    root, tree = waiting
+    (tmp_path / "pass.zip").write_bytes(pack(tree, "adding")[0])
+    data, count = grade_pack(root, tmp_path / "pass.zip", Options(workers=1), QUIET)
+    assert count == 2
+    (tmp_path / "done.zip").write_bytes(data)
+    assert merge(tree, "adding", tmp_path / "done.zip").filled == ("half-done", "right")
+    assert points_of(tree)["right"]["d"][0] in ("passed", "slow")
