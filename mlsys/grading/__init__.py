@@ -19,6 +19,7 @@ from mlsys.grading.checks.array_schedule import (
 from mlsys.grading.checks.assertions import assert_close, assert_equal
 from mlsys.grading.checks.network_plan import assert_plan
 from mlsys.grading.checks.schedule import assert_schedule
+from mlsys.grading.checks.tile_transpose import assert_tile_transpose
 from mlsys.grading.device import use_device
 from mlsys.grading.draws import Draws
 from mlsys.grading.hazards.finding import Finding
@@ -59,6 +60,7 @@ __all__ = [
     "assert_output_stationary",
     "assert_plan",
     "assert_schedule",
+    "assert_tile_transpose",
     "assert_weight_stationary",
     "check_kernel",
     "compare",
