@@ -1,7 +1,7 @@
 # a and the gaps are answered; b forgets the stores; c has a kernel without its store; the rest is as released. Points: a
 # and gap.
 
-# %% solve=a-sectors,gap-causes
+# %% solve=gap-predictions,a-sectors,gap-causes
 
 # %% replace=b-schedule
 def tile_schedule(stride_x, stride_y):

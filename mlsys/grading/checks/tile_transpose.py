@@ -17,6 +17,8 @@ SIDE = 32
 """Rows and columns of the tile."""
 ELEMENT_BYTES = 4
 BANKS = 32
+MOST_SHOWN = 10**12
+"""Numbers of elements from here on are not written out in messages."""
 SLOTS = 1152
 """Slots of shared memory, of one element each: 36 for each of the 32 rows of the tile."""
 
@@ -70,9 +72,8 @@ def _check_coverage(
     for number, access in enumerate(accesses):
         for lane, position in enumerate(access):
             if position not in elements:
-                raise WrongAnswer(
-                    f"{what}: {name}[{number}], lane {lane}: element {shown(position)} of {matrix} is not in the tile"
-                )
+                element = f"element {position}" if abs(position) < MOST_SHOWN else "a number that large"
+                raise WrongAnswer(f"{what}: {name}[{number}], lane {lane}: {element} of {matrix} is not in the tile")
             if position in seen:
                 raise WrongAnswer(
                     f"{what}: {name}[{number}], lane {lane}: element {position} of {matrix} is there twice"
