@@ -164,7 +164,7 @@ predictions = grading.seal(
 #    switches off are not in the list. Return a plain int.
 #
 # The visible test compares your function with known counts, and your hand with your function. When the lab is graded,
-# the judge replays both.
+# the judge replays both. You may use `sectors` in questions d, e and f.
 #
 # <details><summary>Hint 1</summary>
 # Which sector does byte 70 belong to? A sector that several lanes need moves only once.
@@ -527,7 +527,7 @@ for kernel, constants in (
 # </details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "d-functions", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "d", "role": "solution", "needs": ["setup"], "title": "Aligned rows"}
+# %% nbgrader={"grade": false, "grade_id": "d-functions", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "d", "role": "solution", "needs": ["setup", "a"], "title": "Aligned rows"}
 def vector_width(first, stride, element_bytes, per_thread):
     """Return the number of elements in the widest load that fits every row."""
     ### BEGIN SOLUTION
@@ -562,7 +562,7 @@ def row_sectors(row, cols, stride, element_bytes):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "d-test", "locked": true, "points": 10, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "d", "role": "test", "needs": ["setup"]}
+# %% nbgrader={"grade": true, "grade_id": "d-test", "locked": true, "points": 10, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "d", "role": "test", "needs": ["setup", "a"]}
 grading.assert_equal(vector_width(0, 4000, 4, 8), 4, what="vector_width(0, 4000, 4, 8)")
 grading.assert_equal(vector_width(0, 4001, 4, 8), 1, what="vector_width(0, 4001, 4, 8)")
 grading.assert_equal(vector_width(0, 4002, 4, 8), 2, what="vector_width(0, 4002, 4, 8)")
@@ -676,7 +676,7 @@ def images_in(layout, matrix, images, channels):
     return x if layout == "NHWC" else x.transpose(1, 2).contiguous().transpose(1, 2)
 
 
-# %% nbgrader={"grade": false, "grade_id": "e-kernel", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "e", "role": "solution", "needs": ["setup"], "title": "Channels first, channels last"}
+# %% nbgrader={"grade": false, "grade_id": "e-kernel", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "e", "role": "solution", "needs": ["setup", "a"], "title": "Channels first, channels last"}
 def layout_strides(layout, shape):
     """Return the strides of n, c, h and w, in elements."""
     ### BEGIN SOLUTION
@@ -721,7 +721,7 @@ def channel_sum_kernel(
 ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "e-test", "locked": true, "points": 15, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "e", "role": "test", "needs": ["setup"]}
+# %% nbgrader={"grade": true, "grade_id": "e-test", "locked": true, "points": 15, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "e", "role": "test", "needs": ["setup", "a"]}
 draw = grading.Draws("e", DEVICE)
 
 
@@ -884,7 +884,7 @@ def draw_bags(draw, bags, most, rows, padding=True):
     return torch.tensor([max(-1, row) for row in index], device=draw.device), torch.tensor(offset, device=draw.device)
 
 
-# %% nbgrader={"grade": false, "grade_id": "f-kernel", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "f", "role": "solution", "needs": ["setup"], "title": "Gather: an embedding bag"}
+# %% nbgrader={"grade": false, "grade_id": "f-kernel", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "f", "role": "solution", "needs": ["setup", "a"], "title": "Gather: an embedding bag"}
 def gather_sectors(indices, dim, element_bytes):
     """Return the sectors that move when these rows of a table are fetched."""
     ### BEGIN SOLUTION
@@ -915,7 +915,7 @@ def embedding_bag_kernel(table_ptr, index_ptr, offset_ptr, out_ptr, dim, stride_
 ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "f-test", "locked": true, "points": 15, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "f", "role": "test", "needs": ["setup"]}
+# %% nbgrader={"grade": true, "grade_id": "f-test", "locked": true, "points": 15, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "f", "role": "test", "needs": ["setup", "a"]}
 draw = grading.Draws("f", DEVICE)
 
 grading.assert_equal(gather_sectors([0, 5], 8, 4), 2, what="gather_sectors([0, 5], 8, 4)")
