@@ -477,9 +477,10 @@ for kernel, constants in (
 
 # %% [markdown]
 # Look at the shared memory. A tile of 32 x 32 float32 numbers has 4096 bytes, and that is all that the compiler uses for
-# it. So it does *not* pad the tile: 32 rows of 33 would be 4224 bytes. It *swizzles*: it exchanges the columns within
-# each row, by another rule in every row, so that rows and columns both fall into different banks. In question b that
-# would be a slot such as `32 * i + (i ^ j)`, where `^` is the exclusive or. (Your schedule may use it too. Try it.)
+# it. So it does *not* pad the tile: 32 rows of 33 would be 4224 bytes. It **swizzles** the tile: each row keeps its 32
+# slots, and its elements are in another order in every row, so that those of one column fall into different banks. In
+# question b, that is a slot such as `32 * i + (i ^ j)`, where `^` is the exclusive or. (Your schedule may use it too. Try
+# it.)
 #
 # The compiler can do this because it knows the strides: Triton compiles a kernel anew where an argument is 1, and then
 # it knows that neighbors along that direction are neighbors in memory.
@@ -1241,7 +1242,7 @@ grading.compare(
     predictions,
     column_sectors=sectors(*PATTERNS["a column"]),
     shifted_sectors=sectors(*PATTERNS["shifted"]),
-    column_passes=32,  # all 32 elements of a column are in one bank
+    column_passes=[32 * row % 32 for row in range(32)].count(0),  # elements of column 0 in bank 0
     channels_last=walk_sectors("NHWC", "w", 64, 2) / walk_sectors("NCHW", "w", 64, 2),
     stride_16=STRIDED_US[16] / STRIDED_US[8],
     share_of_copy=share,

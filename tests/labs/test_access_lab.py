@@ -24,7 +24,7 @@ PROSE = "\n".join(cell.source for cell in ACCESS.lab.cells if cell.kind == "mark
 
 @pytest.fixture(scope="module")
 def names(tmp_path_factory):
-    """What the lab's setup and solutions define, and the slow kernel that it shows, with kernels for the interpreter."""
+    """What the lab's setup and solutions define, and the slow kernel that it shows, for the interpreter."""
     found = lab_names(ROOT / "labs/access/lab.py")
     [shown] = [cell.source for cell in ACCESS.lab.cells if "def naive_transpose_kernel" in cell.source]
     module = tmp_path_factory.mktemp("shown") / "naive.py"
@@ -241,6 +241,7 @@ def test_the_compiler_makes_what_the_lab_says(tmp_path):
     assert done.returncode == 0, done.stderr
     (small, _), (large, aligned), (_, odd) = json.loads(done.stdout)
     assert (small, large) == (32 * 32 * 4, 64 * 64 * 4)
+    assert "xor.b32" in aligned  # of the addresses in shared memory: it is swizzled
     for ptx, width in ((aligned, ".v4.b32"), (odd, ".b32")):
         assert set(re.findall(r"\b(?:ld|st)\.global(\S*)", ptx)) == {width}
     assert "`ld.global.v4.b32`" in PROSE
