@@ -492,7 +492,8 @@ for kernel, constants in (
 #
 # For a float32 matrix with 4000 columns, Triton writes `ld.global.v4.b32` into the transpose: four numbers at once. For
 # 4001 columns it writes `ld.global.b32`. Row 0 of that matrix begins at a multiple of 16 bytes, but row 1 does not, and
-# one instruction must serve all rows.
+# one instruction must serve all rows. (Triton is careful: of an argument whose value it does not know, it only finds out
+# whether 16 divides it. So it loads single numbers for 4004 columns too, although their rows are aligned.)
 #
 # **Padding** the rows in memory repairs this: let every row begin a few elements later than it could, and leave the
 # elements in between unused. The matrix keeps its columns, and its stride grows. (`torch.empty(rows, stride)[:, :cols]`
@@ -999,7 +1000,7 @@ for dim, element_bytes in ((6, 4), (8, 4), (16, 2), (20, 2), (64, 4)):
 
 
 # %% nbgrader={"grade": false, "grade_id": "race-given", "locked": true, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "setup", "role": "setup"}
-RACES = [(8192, 8192), (12000, 5000)]
+RACES = [(8192, 8192), (12000, 4800)]
 
 
 def matrix_input(draw, shape, dtype):
