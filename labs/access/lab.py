@@ -1094,6 +1094,28 @@ def launch_embedding_backward(kernel, constants, d_table, d_out, index, offset):
     kernel[grid](d_out, index, offset, d_table, dim, **constants)
 
 
+class Inspected:
+    """A kernel that is inspected on every device: one that is right only by luck raises an error when launched."""
+
+    def __init__(self, kernel):
+        self.kernel = kernel
+
+    def __getitem__(self, grid):
+        def launch(*arguments, **constants):
+            plain = getattr(self.kernel, "_kernel", self.kernel)  # the judge wraps a kernel
+            copies = [one.cpu() if torch.is_tensor(one) else one for one in arguments]
+            for finding in grading.inspect(plain, grid, *copies, **constants):
+                raise grading.WrongAnswer(str(finding))
+            self.kernel[grid](*arguments, **constants)
+
+        return launch
+
+
+def launch_embedding_backward_inspected(kernel, constants, d_table, d_out, index, offset):
+    """Launch as launch_embedding_backward does, and look for races."""
+    launch_embedding_backward(Inspected(kernel), constants, d_table, d_out, index, offset)
+
+
 # %% nbgrader={"grade": false, "grade_id": "challenge-kernel", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "challenge", "role": "solution", "needs": ["setup"], "title": "Challenge: scatter"}
 @triton.jit
 def embedding_backward_kernel(d_out_ptr, index_ptr, offset_ptr, d_table_ptr, dim, BLOCK: tl.constexpr):
@@ -1118,7 +1140,7 @@ def embedding_backward_kernel(d_out_ptr, index_ptr, offset_ptr, d_table_ptr, dim
 draw = grading.Draws("challenge", DEVICE)
 
 
-def check_backward(bags, most, rows, dim, what, block=16, dtype="float32"):
+def check_backward(bags, most, rows, dim, what, block=16, dtype="float32", launch=launch_embedding_backward):
     """Compare embedding_backward_kernel with sums in float64."""
     d_out = draw.matrix(bags, dim, dtype=dtype, values="positive")
     index, offset = draw_bags(draw, bags, most, rows)
@@ -1127,7 +1149,7 @@ def check_backward(bags, most, rows, dim, what, block=16, dtype="float32"):
         for row in picked:
             right[row] += gradient
     what = f"embedding_backward_kernel, {what}: {bags} bags, {rows} rows of {dim}, BLOCK = {block}"
-    inputs, kernel, launch = [d_out, index, offset], embedding_backward_kernel, launch_embedding_backward
+    inputs, kernel = [d_out, index, offset], embedding_backward_kernel
     grading.check_kernel(kernel, {"BLOCK": block}, inputs, right.float(), launch=launch, what=what)
 
 
@@ -1135,6 +1157,7 @@ check_backward(1, 4, 9, 16, "one bag")
 check_backward(4, 5, 30, 40, "many rows")
 check_backward(5, 9, 3, 21, "few rows, which many bags share")
 check_backward(3, 5, 9, 21, "float16 gradients", dtype="float16")
+check_backward(5, 9, 3, 21, "few rows, inspected", launch=launch_embedding_backward_inspected)
 ### BEGIN HIDDEN TESTS
 for kind in ("float32", "float16"):
     rows, power = draw.integer(1, 20), draw.integer(2, 6)
