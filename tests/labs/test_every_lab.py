@@ -73,6 +73,33 @@ def test_every_module_of_the_package_can_be_imported_without_what_the_lab_withho
 
 
 BY_THE_PACKAGE = {
+    ("access", "a", "its transactions"): (
+        "a-sectors",
+        """
+from mlsys.traffic import coalescing
+
+by_hand = dict(zip(PATTERNS, (4, 5, 8, 32, 4, 1, 2, 16)))
+
+def sectors(addresses, element_bytes):
+    return coalescing.warp_transactions(addresses, element_bytes=element_bytes).sectors
+""",
+    ),
+    ("access", "e", "its strides"): (
+        "e-kernel",
+        """
+from mlsys.traffic import coalescing
+
+def layout_strides(layout, shape):
+    return coalescing.layout_strides(shape, layout)
+
+def walk_sectors(layout, walk, channels, element_bytes):
+    return coalescing.channel_read(channels=channels, layout=layout, element_bytes=element_bytes, walk=walk).sectors
+
+@triton.jit
+def channel_sum_kernel(x, y, pixels, channels, a, b, c, PIXELS: tl.constexpr, CHANNELS: tl.constexpr):
+    pass
+""",
+    ),
     ("first-kernels", "c", "its operations"): (
         "c-kernel",
         """

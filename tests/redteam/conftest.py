@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-collect_ignore = ["attacks", "accidents", "gpu", "schedules"]  # submissions, not modules
+collect_ignore = ["access", "attacks", "accidents", "gpu", "schedules"]  # submissions, not modules
 
 QUICK = ("test_redteam_record.py", "test_redteam_kernel_texts.py")
 

