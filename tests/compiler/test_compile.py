@@ -231,7 +231,7 @@ class Cumulative(nn.Module):
 ARGUMENTS = {
     "rounding_mode": lambda x: torch.div(x, 2, rounding_mode="floor"),
     "decimals": lambda x: torch.round(x, decimals=1),
-    "divisor_override": lambda x: nn.functional.avg_pool2d(x[None, None], 2, divisor_override=3),
+    "avg_pool2d": lambda x: nn.functional.avg_pool2d(x[None, None], 2, divisor_override=3),
 }
 
 
@@ -250,7 +250,7 @@ BAD = {
         model_of(node("Exp", "x", "y"), inputs=(("x", ("batch", 8)),)),
         "input 'x' has the dynamic dimension 'batch'",
     ),
-    "cycle": (model_of(node("Add", "x b", "a"), node("Exp", "a", "b"), outputs=("b",)), "tensor 'a' depends on itself"),
+    "cycle": (model_of(node("Add", "x b", "a"), node("Exp", "a", "b"), outputs=("b",)), "tensor 'b' depends on itself"),
     "missing": (model_of(node("Add", "x nowhere", "y")), "tensor 'nowhere' is used and nothing gives it"),
     "twice": (model_of(node("Exp", "x", "y"), node("Abs", "x", "y")), "tensor 'y' is given twice"),
     "no output": (model_of(node("Exp", "x", "a")), "output 'y' is given by no operation"),
