@@ -6,7 +6,7 @@
 - schedule (`schedule`) adds tiles and warps, memory (`memory`) the places of intermediate tensors
 - lower (`lower`) adds the Triton text, which `run` launches
 
-A stage of one's own replaces another: `compile(model, inputs, stages={"fuse": own})`, where `own` takes what the stage
+A stage of one's own replaces another: `compile(model, inputs, stages={"fuse": own})`, where `own` gets what the stage
 before gives and returns what the stage itself would. `compiled.stages` has the printed forms.
 """
 

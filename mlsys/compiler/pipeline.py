@@ -43,26 +43,26 @@ class Compiled:
     def __init__(self, graph: Graph, stages: Mapping[str, Stage], device: str, as_torch: bool) -> None:
         self._graph, self._given, self._device, self._as_torch = graph, stages, device, as_torch
         self._loaded: dict[tuple[Any, ...], Loaded] = {}
+        self._by_value = False  # whether the program depends on the values of inputs
         self.stages, self.source = {"import": str(graph)}, ""
 
     def loaded_for(self, inputs: Sequence[torch.Tensor] | None) -> Loaded | None:
         """Return the program; if inputs say shapes, the one for their values, or None as long as there are none."""
         tensors = self._graph.inputs
         short = [n for n, t in enumerate(tensors) if "int" in t.dtype and t.elements <= LARGEST_SHAPE]
-        fixed = {tensors[n].name: inputs[n].cpu() for n in short} if inputs else {}
-        for known in ({}, fixed):
-            key = tuple((name, *value.reshape(-1).tolist()) for name, value in known.items())
-            if key in self._loaded:
-                return self._loaded[key]
+        if not self._by_value:
             try:
-                self._loaded[key] = self._build(known)
-                return self._loaded[key]
+                return self._build({})
             except NeedsValue:
-                if known or not short:
+                if not short:
                     raise
-        return None
+                self._by_value = True
+        return self._build({tensors[n].name: inputs[n].cpu() for n in short}) if inputs else None
 
     def _build(self, known: Mapping[str, torch.Tensor]) -> Loaded:
+        key = tuple((name, *value.reshape(-1).tolist()) for name, value in known.items())
+        if key in self._loaded:
+            return self._loaded[key]
         free = tuple(tensor for tensor in self._graph.inputs if tensor.name not in known)
         data: Any = replace(self._graph, inputs=free, constants={**self._graph.constants, **known})
         for name, stage in self._given.items():
@@ -70,8 +70,8 @@ class Compiled:
             self.stages[name] = str(data)
         if not isinstance(data, Program) or not data.text:
             raise InvalidValue(f"the last stage gave {type(data).__name__}: let it return a Program with its text")
-        self.source = data.text
-        return Loaded(data, self._device)
+        self.source, self._loaded[key] = data.text, Loaded(data, self._device)
+        return self._loaded[key]
 
     def __call__(self, *inputs: Array) -> list[Any]:
         """Run the model; the outputs are torch tensors if the first input is one, else NumPy arrays."""

@@ -25,7 +25,7 @@ class Form:
 
 @dataclass(frozen=True)
 class Kernel:
-    """One kernel: the expression of its result's element at the axes, and the operations that it stands for."""
+    """One kernel: the expression of its result's element at the axes, and the operations that it computes."""
 
     name: str
     result: Tensor
@@ -57,7 +57,7 @@ class Program:
     decisions: tuple[str, ...] = ()  # why each result is stored or inlined
     lifetimes: Mapping[str, tuple[int, int, int]] | None = None  # from memory: first kernel, one after the last, bytes
     offsets: Mapping[str, int] = field(default_factory=dict)  # places in one block of memory
-    arguments: tuple[str, ...] = ()  # from lower: tensors that `run` of the source takes after `launch`,
+    arguments: tuple[str, ...] = ()  # from lower: arguments of the source's `run` after `launch`,
     text: str = ""  # and the source
 
     @property
