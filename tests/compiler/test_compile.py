@@ -13,6 +13,7 @@ from torch import nn
 pytest.importorskip("onnx")
 from helpers.drawn_graphs import draw
 from onnx import TensorProto, helper
+from onnx.reference import ReferenceEvaluator
 
 import mlsys.compiler
 from mlsys.compiler import OPS, UnsupportedOp
@@ -123,6 +124,20 @@ def test_constants_are_folded():
     assert "Mul(three, three)" not in compiled.stages["optimize"]
     x = np.ones((4, 8), np.float32)
     np.testing.assert_array_equal(compiled(x)[0], [[288.0, 512.0]])
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [(TensorProto.INT32, (-7, 2)), (TensorProto.UINT16, (7, 2)), (TensorProto.INT8, (100, 100)), (1, (-1.5, 2.0))],
+)
+@pytest.mark.parametrize("op", ["Add", "Mul", "Div", "Max", "Less"])
+def test_what_is_folded_is_what_the_reference_computes(op, kind, values):
+    constants = [helper.make_tensor(name, kind, [1], [value]) for name, value in zip("ab", values, strict=True)]
+    graph = model_of(node(op, "a b", "y"), inputs=(), constants=constants)
+    compiled = compile(graph)
+    assert op not in compiled.stages["optimize"]
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(compiled()[0], ReferenceEvaluator(graph).run(None, {})[0])
 
 
 def test_intermediate_tensors_share_memory():

@@ -11,7 +11,7 @@ and their kin only change positions, and what they do to each other cancels. Equ
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
 from math import prod
 from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
@@ -25,8 +25,8 @@ _SLOW = 8  # special function units do 16 results a clock, FMA units 128: CUDA C
 _NAN = ", propagate_nan=tl.PropagateNan.ALL"
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "lt": "<", "le": "<=", "eq": "==", "ne": "!="}
 _INFIX |= {"and": "&", "or": "|", "xor": "^"}
-_IN_TORCH = {"max": "maximum", "min": "minimum", "idiv": "floor_divide"}
-_IN_TORCH |= {name: f"bitwise_{name}" for name in ("and", "or", "xor")}
+_IN_TORCH: dict[str, Any] = {"max": torch.maximum, "min": torch.minimum, "and": torch.bitwise_and}
+_IN_TORCH |= {"or": torch.bitwise_or, "xor": torch.bitwise_xor, "idiv": partial(torch.div, rounding_mode="trunc")}
 
 PRIMITIVES = {name: (f"{{}} {sign} {{}}", 1) for name, sign in _INFIX.items()}
 PRIMITIVES |= {name: (f"tl.{name}imum({{}}, {{}}{_NAN})", 1) for name in ("max", "min")}
@@ -97,8 +97,8 @@ def make(op: str, args: Sequence[Expr], dtype: str, detail: Any = None) -> Expr:
     - fetch: args[0], read at run time, as a position less than `detail`
     """
     if args and op in PRIMITIVES and all(arg.op == "number" for arg in args):
-        known = [torch.tensor(arg.detail, dtype=TORCH[arg.dtype]) for arg in args]
-        result = known[0] if op == "cast" else getattr(torch, _IN_TORCH.get(op, op))(*known)
+        known = [torch.tensor(a.detail, dtype=torch.int64 if "int" in a.dtype else TORCH[a.dtype]) for a in args]
+        result = known[0] if op == "cast" else (_IN_TORCH.get(op) or getattr(torch, op))(*known)
         return make("number", (), dtype, result.to(TORCH[dtype]).item())
     if op == "fetch" and args[0].op == "number":
         return linear({}, args[0].detail)
