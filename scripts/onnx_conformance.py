@@ -1,6 +1,6 @@
 """Run ONNX's node cases through mlsys.compiler, and write a table by operation.
 
-    python scripts/onnx_conformance.py
+    python scripts/onnx_conformance.py [OPERATION ...]
 
 A case counts for every operation in its graph, and is run if the compiler declares all of them. The kernels run on the
 GPU, or where there is none in Triton's interpreter. The table is `_build/compiler/conformance.md`.
@@ -121,9 +121,11 @@ def table(outcomes: Iterable[Outcome]) -> str:
     return "\n".join([*head, "| operation | passed | refused | wrong |", "|---|---|---|---|", *rows, "", *told, ""])
 
 
-def main(show: Callable[[str], None] = print) -> int:
-    """Run every case and write the table; the status is 1 if an answer is wrong."""
-    outcomes = [run_case(case) for case in node_cases()]
+def main(wanted: Iterable[str] = (), show: Callable[[str], None] = print) -> int:
+    """Run every case, or those of some operations, and write the table; the status is 1 if an answer is wrong."""
+    chosen = set(wanted)
+    cases = [case for case in node_cases() if not chosen or chosen & set(ops_of(model_of(case)))]
+    outcomes = [run_case(case) for case in cases]
     TABLE.parent.mkdir(parents=True, exist_ok=True)
     TABLE.write_text(table(outcomes), encoding="utf-8")
     total = Counter(outcome.verdict for outcome in outcomes)
@@ -132,4 +134,4 @@ def main(show: Callable[[str], None] = print) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

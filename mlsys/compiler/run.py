@@ -1,21 +1,17 @@
-"""Run a compiled program: load its source, place its tensors, and launch its kernels."""
+"""Last step: load the source, place its tensors, and launch its kernels."""
 
 import hashlib
 import linecache
-import os
-import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 import torch
 
-from mlsys.compiler.ir.graph import TORCH, Tensor
-from mlsys.compiler.lower import Source
-from mlsys.errors import UserError
+from mlsys.compiler.ir.graph import TORCH
+from mlsys.compiler.ir.program import Program
 
-ALIGNED = 16
-"""Bytes to which Triton assumes a tensor's start to be aligned once it has compiled a kernel for such tensors."""
+ALIGNED = 16  # bytes to which Triton assumes a tensor to be aligned once it has compiled a kernel for such tensors
 
 
 def load_source(text: str) -> dict[str, Any]:
@@ -27,69 +23,45 @@ def load_source(text: str) -> dict[str, Any]:
     return module
 
 
-def interpret() -> None:
-    """Make Triton run kernels in its interpreter.
+class Loaded:
+    """A program that is ready to run, with the memory of its intermediate tensors and constants.
 
-    Raises:
-        UserError: Triton was imported before without it.
-    """
-    if "triton" in sys.modules and os.environ.get("TRITON_INTERPRET") != "1":
-        raise UserError("triton is already imported to compile: set TRITON_INTERPRET=1 before, or use device='cuda'")
-    os.environ["TRITON_INTERPRET"] = "1"
-
-
-class Program:
-    """Kernels that are ready to launch, with the memory of their intermediate tensors and constants.
-
-    On a GPU the first call compiles the kernels and keeps each with its arguments; later calls launch them without
-    going through Triton's own dispatch again.
+    On a GPU the first call compiles the kernels; later calls launch what it compiled, without Triton's own dispatch.
     """
 
-    def __init__(self, source: Source, device: str) -> None:
-        self.device = torch.device(device)
-        self.graph = source.plan.schedule.fused.graph
-        self.tensors, self.arguments = source.plan.schedule.fused.tensors, source.arguments
-        self.run: Callable[..., None] = load_source(source.text)["run"]
-        self.memory = torch.empty(source.plan.total, dtype=torch.uint8, device=device)
-        self.kept = {name: value.contiguous().to(device) for name, value in self.graph.constants.items()}
-        for name, offset in source.plan.offsets.items():
-            tensor = self.tensors[name]
-            place = self.memory[offset : offset + tensor.size].view(TORCH[tensor.dtype])
-            self.kept[name] = place.view(tensor.shape)
-        self.bound: list[tuple[Callable[..., None], tuple[int, ...], list[Any], list[tuple[int, str]]]] = []
+    def __init__(self, program: Program, device: str) -> None:
+        self.program, self.device = program, torch.device(device)
+        self.run: Callable[..., None] = load_source(program.text)["run"]
+        self.again: list[tuple[Any, tuple[Any, ...], list[Any], list[tuple[int, str]]]] = []
+        memory = torch.empty(program.memory, dtype=torch.uint8, device=device)
+        self.kept = {name: value.contiguous().to(device) for name, value in program.graph.constants.items()}
+        for name, offset in program.offsets.items():
+            tensor = program.tensors[name]
+            self.kept[name] = memory[offset : offset + tensor.size].view(TORCH[tensor.dtype]).view(tensor.shape)
 
     def __call__(self, given: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
         """Run the kernels on inputs by name; returns the outputs in order."""
-        given = {name: value.clone() if value.data_ptr() % ALIGNED else value for name, value in given.items()}
-        made = {name: self.empty(self.tensors[name]) for name in self.graph.outputs}
-        have = {**self.kept, **given, **made}
-        if not self.bound:
-            self.run(partial(self.launch, have), *self.arguments)
-            return [made[name] for name in self.graph.outputs]
-        stream = torch.cuda.current_stream(self.device).cuda_stream
-        for launch, grid, arguments, fresh in self.bound:
-            for place, name in fresh:
-                arguments[place] = have[name]
-            launch(*grid, stream, *arguments)
-        return [made[name] for name in self.graph.outputs]
-
-    def empty(self, tensor: Tensor) -> torch.Tensor:
-        """Return new memory for a tensor."""
-        return torch.empty(tensor.shape, dtype=TORCH[tensor.dtype], device=self.device)
+        have = {name: value.clone() if value.data_ptr() % ALIGNED else value for name, value in given.items()}
+        for tensor in map(self.program.tensors.__getitem__, self.program.graph.outputs):
+            have[tensor.name] = torch.empty(tensor.shape, dtype=TORCH[tensor.dtype], device=self.device)
+        if not self.again:
+            self.run(partial(self.launch, self.kept | have), *self.program.arguments)
+        else:
+            stream = torch.cuda.current_stream(self.device).cuda_stream
+            for compiled, grid, arguments, changing in self.again:
+                for place, name in changing:
+                    arguments[place] = have[name]
+                compiled.run(*grid, stream, compiled.function, compiled.packed_metadata, None, None, None, *arguments)
+        return [have[name] for name in self.program.graph.outputs]
 
     def launch(
-        self, have: Mapping[str, torch.Tensor], kernel: Any, grid: tuple[int, ...], *names: str, **settings: Any
+        self, have: Mapping[str, torch.Tensor], kernel: Any, grid: tuple[int, ...], *names: str, **settings: int
     ) -> None:
         """Launch a kernel on tensors by name; on a GPU, keep what launches it again."""
         if 0 in grid:
             return
         compiled = kernel[grid](*(have[name] for name in names), **settings)
         if self.device.type == "cuda":
-            sizes = [value for name, value in settings.items() if name in kernel.arg_names]
-            fresh = [(place, name) for place, name in enumerate(names) if name not in self.kept]
-            again = partial(_relaunch, compiled.run, compiled.function, compiled.packed_metadata)
-            self.bound.append((again, (*grid, *[1] * (3 - len(grid))), [*map(have.get, names), *sizes], fresh))
-
-
-def _relaunch(run: Any, function: Any, metadata: Any, x: int, y: int, z: int, stream: int, *values: Any) -> None:
-    run(x, y, z, stream, function, metadata, None, None, None, *values)
+            arguments = [have[name] for name in names] + [settings[n] for n in settings if n in kernel.arg_names]
+            changing = [(place, name) for place, name in enumerate(names) if name not in self.kept]
+            self.again.append((compiled, (*grid, 1, 1)[:3], arguments, changing))

@@ -21,13 +21,13 @@ def compiled(*which):
 
 
 def test_drawn_graphs_compile_for_a_gpu():
-    found = compiled("0", "3")
+    found = compiled("0", "1")
     assert found["failed"] == {}
-    assert found["kernels"] >= 3
+    assert found["kernels"] >= 1
 
 
 @pytest.mark.proof
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("which", [("3", "60"), ("networks",)])
+@pytest.mark.parametrize("which", [("1", "60"), ("networks",)])
 def test_more_drawn_graphs_and_networks_compile_for_a_gpu(which):
     assert compiled(*which)["failed"] == {}

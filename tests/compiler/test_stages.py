@@ -1,7 +1,5 @@
 """What single stages promise, checked on what they give."""
 
-import random
-
 import pytest
 import torch
 from torch import nn
@@ -12,23 +10,8 @@ from mlsys.compiler.ir.graph import TORCH
 from mlsys.compiler.optimize import optimize
 from mlsys.compiler.schedule import schedule
 from mlsys.hardware import Hardware
-from mlsys.runtime import plan_memory
 
 CHIPS = ["t4", "a100-80gb-sxm", "h200"]
-
-
-@pytest.mark.parametrize("seed", range(30))
-def test_tensors_that_live_together_do_not_overlap(seed):
-    rng = random.Random(seed)
-    buffers = []
-    for _ in range(rng.randint(1, 40)):
-        lower = rng.randint(0, 30)
-        buffers.append((lower, lower + rng.randint(1, 10), rng.randint(0, 9) * 256))
-    offsets = plan_memory(buffers)
-    for a, (low_a, high_a, size_a) in enumerate(buffers):
-        for b, (low_b, high_b, size_b) in enumerate(buffers[:a]):
-            if low_a < high_b and low_b < high_a:
-                assert offsets[a] + size_a <= offsets[b] or offsets[b] + size_b <= offsets[a]
 
 
 def scheduled(model, x, chip):
@@ -42,7 +25,7 @@ def test_tiles_of_products_fit_the_shared_memory_and_cover_the_result(chip):
     for rows, columns, depth in ((1024, 4096, 1024), (32, 1024, 64), (100, 7, 33)):
         model, x = nn.Linear(depth, columns, dtype=torch.float16), torch.zeros(rows, depth, dtype=torch.float16)
         (kernel,) = scheduled(model, x, chip)
-        tile = dict(kernel.tile)
+        tile = kernel.tile
         itemsize = TORCH["fp16"].itemsize
         loaded = (tile["TILE_M"] + tile["TILE_N"]) * tile["TILE_K"] * itemsize * kernel.stages
         assert loaded <= shared
@@ -54,7 +37,7 @@ def test_a_small_batch_gets_small_tiles_so_that_more_multiprocessors_work():
         scheduled(nn.Linear(1024, 1024).half(), torch.zeros(rows, 1024, dtype=torch.float16), "h200")[0]
         for rows in (32, 8192)
     )
-    assert dict(small.tile)["TILE_N"] < dict(large.tile)["TILE_N"]
+    assert small.tile["TILE_N"] < large.tile["TILE_N"]
     assert small.grid[0] > 60
 
 

@@ -30,20 +30,19 @@ TARGET = GPUTarget("cuda", 90, 32)
 def compile_program(graph: Graph) -> int:
     """Compile every kernel of a graph; returns their number."""
     chip = Hardware.get("h200")
-    source = lower(plan(schedule(fuse(optimize(graph), chip), chip, "cuda")), "cuda")
-    tensors = source.plan.schedule.fused.tensors
+    program = lower(plan(schedule(fuse(optimize(graph), chip), chip, "cuda")), "cuda")
     count = 0
 
     def launch(kernel: Any, grid: Any, *arguments: str, num_warps: int, num_stages: int, **tile: int) -> None:
         nonlocal count
         count += 1
         names = [name for name in kernel.arg_names if name not in tile]
-        signature = {name: f"*{pointer(tensors[a].dtype)}" for name, a in zip(names, arguments, strict=True)}
+        signature = {name: f"*{pointer(program.tensors[a].dtype)}" for name, a in zip(names, arguments, strict=True)}
         divisible = {(n,): [["tt.divisibility", 16]] for n in range(len(names))}
         made = ASTSource(kernel, signature | dict.fromkeys(tile, "constexpr"), tile, divisible)
         triton.compile(made, target=TARGET, options={"num_warps": num_warps, "num_stages": num_stages})
 
-    load_source(source.text)["run"](launch, *source.arguments)
+    load_source(program.text)["run"](launch, *program.arguments)
     return count
 
 

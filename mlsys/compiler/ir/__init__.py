@@ -1,1 +1,1 @@
-"""What the stages pass on: graphs, expressions of one element, and index expressions."""
+"""The forms that the stages pass on: graphs of operations, expressions of one element, and tensors as functions."""

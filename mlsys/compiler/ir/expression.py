@@ -1,310 +1,263 @@
-"""Scalar expressions: how one element of a tensor is computed from elements of other tensors.
+"""Expressions: how one element of a tensor is computed from elements of other tensors, and where those are in memory.
 
-A kernel is one such expression and the axes of its result. Equal expressions are one object (`make` keeps a table), so
-that a value which is used twice is emitted once.
+Positions are expressions of integers, kept as sums of loop axes, quotients and remainders. Reshape, Transpose, Slice
+and their kin only change positions, and what they do to each other cancels. Equal expressions are one object.
+
+>>> row, column = axis("row", 4), axis("column", 6)
+>>> flat = row * 6 + column
+>>> flat // 6, flat % 6, (flat // 6) * 6 + flat % 6
+(row, column, row * 6 + column)
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
-from functools import cached_property
-from typing import Any, TypeAlias, TypeVar
+from functools import partial, reduce
+from math import prod
+from typing import Any, TypeAlias
+from weakref import WeakValueDictionary
 
 import torch
 
-from mlsys.compiler.ir.graph import FLOATS, TORCH
-from mlsys.compiler.ir.index import Axis, Index, axes_of, bounds, substitute
+from mlsys.compiler.ir.graph import TORCH
 
 Scalar: TypeAlias = float | int | bool
+_SLOW = 8  # special function units do 16 results a clock, FMA units 128: CUDA C++ guide, 8.4.1, for 9.0
+_NAN = ", propagate_nan=tl.PropagateNan.ALL"
+_INFIX = {"add": "+", "sub": "-", "mul": "*", "lt": "<", "le": "<=", "eq": "==", "ne": "!="}
+_INFIX |= {"and": "&", "or": "|", "xor": "^"}
+_IN_TORCH: dict[str, Any] = {"max": torch.maximum, "min": torch.minimum, "and": torch.bitwise_and}
+_IN_TORCH |= {"or": torch.bitwise_or, "xor": torch.bitwise_xor, "idiv": partial(torch.div, rounding_mode="trunc")}
+
+PRIMITIVES = {name: (f"{{}} {sign} {{}}", 1) for name, sign in _INFIX.items()}
+PRIMITIVES |= {name: (f"tl.{name}imum({{}}, {{}}{_NAN})", 1) for name in ("max", "min")}
+PRIMITIVES |= {name: (f"tl.{name}({{}})", 1) for name in "abs floor ceil".split()}
+PRIMITIVES |= {name: (f"tl.{name}({{}})", _SLOW) for name in "exp exp2 log log2 sqrt rsqrt sin cos erf".split()}
+PRIMITIVES |= {"div": ("{} / {}", _SLOW), "idiv": ("{} // {}", _SLOW), "where": ("tl.where({}, {}, {})", 1)}
+PRIMITIVES |= {"neg": ("-{}", 1), "cast": ("cast({})", 1)}
+"""Functions of one element: Triton text and FLOPs."""
 
 
-class Node:
-    """What the expressions share; two are equal only if they are the same object."""
+class Expr:
+    """An expression; `make` and the functions after it build them."""
 
-    dtype: str
+    def __init__(self, op: str, args: "tuple[Expr, ...]", dtype: str, detail: Any) -> None:
+        self.op, self.args, self.dtype, self.detail = op, args, dtype, detail
+        bound = detail[1] if op == "reduce" else ()
+        inner = (loop for arg in args for loop in arg.axes if loop not in bound)
+        self.axes: frozenset[Expr] = frozenset({self} if op == "axis" else inner)  # the free loop axes
+        self.extent = int(detail[1]) if op == "axis" else 1  # steps of an axis
+        read = [load for arg in args for load in arg.loads]
+        self.loads: tuple[Expr, ...] = tuple(dict.fromkeys([*read, self] if op == "load" else read))
+        self.bounds = _bounds(op, args, detail) if dtype == "index" else (0, 0)  # least and greatest value
 
-    def __str__(self) -> str:
-        return shown(self)  # type: ignore[arg-type]
+    def __add__(self, other: "Expr | int") -> "Expr":
+        factors, constant = _terms(self)
+        more, plus = _terms(other) if isinstance(other, Expr) else ({}, other)
+        return linear({atom: factors.get(atom, 0) + more.get(atom, 0) for atom in factors | more}, constant + plus)
 
-    @cached_property
-    def children(self) -> "tuple[Expression, ...]":
-        """The expressions that this one is computed from, those inside its indices included."""
-        found: list[Expression] = []
-        for field in fields(self):  # type: ignore[arg-type]
-            found += _expressions(getattr(self, field.name))
-        return tuple(found)
+    def __mul__(self, factor: int) -> "Expr":
+        factors, constant = _terms(self)
+        return linear({atom: each * factor for atom, each in factors.items()}, constant * factor)
 
-    @cached_property
-    def axes(self) -> frozenset[Axis]:
-        """The free loop axes."""
-        found: frozenset[Axis] = frozenset().union(*(child.axes for child in self.children))
-        for field in fields(self):  # type: ignore[arg-type]
-            found |= frozenset().union(*(axes_of(part) for part in _indices(getattr(self, field.name))))
-        return found - frozenset(getattr(self, "over", ()))
+    def __floordiv__(self, divisor: int) -> "Expr":
+        whole, rest = self._split(divisor)
+        if rest.bounds[1] < divisor:
+            return whole
+        (inner,), times = (rest.args, rest.detail) if rest.op == "floordiv" else ((rest,), 1)
+        return whole + make("floordiv", (inner,), "index", times * divisor)
 
-    def __add__(self, other: "Operand") -> "Expression":
-        return apply("add", self, other)
+    def __mod__(self, divisor: int) -> "Expr":
+        _, rest = self._split(divisor)
+        return rest if rest.bounds[1] < divisor else make("mod", (rest,), "index", divisor)
 
-    def __sub__(self, other: "Operand") -> "Expression":
-        return apply("sub", self, other)
+    def _split(self, divisor: int) -> "tuple[Expr, Expr]":
+        """The quotient of what the divisor divides, and the rest, shifted so that it is not negative."""
+        factors, constant = _terms(self)
+        left = linear({atom: f for atom, f in factors.items() if f % divisor}, constant % divisor)
+        shift = max(0, -(left.bounds[0] // divisor))
+        whole = {atom: f // divisor for atom, f in factors.items() if f % divisor == 0}
+        return linear(whole, constant // divisor - shift), left + shift * divisor
 
-    def __mul__(self, other: "Operand") -> "Expression":
-        return apply("mul", self, other)
-
-    def __truediv__(self, other: "Operand") -> "Expression":
-        return apply("div" if self.dtype in FLOATS else "idiv", self, other)
-
-    def __neg__(self) -> "Expression":
-        return apply("neg", self)
-
-    def __abs__(self) -> "Expression":
-        return apply("abs", self)
-
-    def __lt__(self, other: "Operand") -> "Expression":
-        return apply("lt", self, other, dtype="bool")
-
-    def __le__(self, other: "Operand") -> "Expression":
-        return apply("le", self, other, dtype="bool")
-
-    def __and__(self, other: "Operand") -> "Expression":
-        return apply("and", self, other)
-
-    def __or__(self, other: "Operand") -> "Expression":
-        return apply("or", self, other)
-
-    def substitute(self, places: Mapping[Axis, Index]) -> "Expression":
-        """Replace loop axes by index expressions."""
-        return rewrite(self, lambda part: None, places)  # type: ignore[arg-type]
+    def __repr__(self) -> str:
+        return shown(self)
 
 
-@dataclass(frozen=True, eq=False)
-class Load(Node):
-    """The element of a buffer at a position."""
-
-    buffer: str
-    position: Index
-    dtype: str
+_TABLE: WeakValueDictionary[Any, Expr] = WeakValueDictionary()
 
 
-@dataclass(frozen=True, eq=False)
-class Constant(Node):
-    """A number."""
+def make(op: str, args: Sequence[Expr], dtype: str, detail: Any = None) -> Expr:
+    """Return the expression of a function of `PRIMITIVES`, or of one of these kinds; the same one for the same parts.
 
-    value: Scalar
-    dtype: str
-
-
-@dataclass(frozen=True, eq=False)
-class Coordinate(Node):
-    """An index, as a number."""
-
-    position: Index
-    dtype: str
-
-
-@dataclass(frozen=True, eq=False)
-class Apply(Node):
-    """A function of `primitives.PRIMITIVES` applied to expressions."""
-
-    function: str
-    arguments: "tuple[Expression, ...]"
-    dtype: str
-
-
-@dataclass(frozen=True, eq=False)
-class Guard(Node):
-    """The value of `inside` where every index is in its range (low <= index < high), else `outside`."""
-
-    conditions: tuple[tuple[Index, int, int], ...]
-    inside: "Expression"
-    outside: "Expression"
-    dtype: str
-
-
-@dataclass(frozen=True, eq=False)
-class Reduce(Node):
-    """The sum, product, max, min, or position of the extreme (argmax, argmin), of `body` over all values of axes."""
-
-    kind: str
-    over: tuple[Axis, ...]
-    body: "Expression"
-    dtype: str
-
-
-Expression: TypeAlias = Load | Constant | Coordinate | Apply | Guard | Reduce
-Operand: TypeAlias = Expression | Scalar
-Kind = TypeVar("Kind", bound=Node)
-_TABLE: dict[tuple[Any, ...], Any] = {}
-
-
-def make(kind: type[Kind], *parts: Any) -> Kind:
-    """Return the expression of a class with these fields: the same object for the same fields."""
-    key = (kind, *((type(part), part) for part in parts))
-    if key not in _TABLE:
-        _TABLE[key] = kind(*parts)
-    return _TABLE[key]  # type: ignore[no-any-return]
-
-
-def forget() -> None:
-    """Empty the table of expressions, so that what was compiled before has no part in what comes."""
-    _TABLE.clear()
-
-
-def apply(function: str, *arguments: "Operand | Node", dtype: str = "") -> Expression:
-    """Apply a function; a number takes the first expression's format, and so does the result, if none is given."""
-    like = next(argument for argument in arguments if isinstance(argument, Node))
-    parts = tuple(part if isinstance(part, Node) else number(part, like.dtype) for part in arguments)
-    return make(Apply, function, parts, dtype or like.dtype)
-
-
-def number(value: Scalar, dtype: str) -> Constant:
-    """Return a number, rounded to a format."""
-    return make(Constant, torch.tensor(value, dtype=TORCH[dtype]).item(), dtype)
-
-
-def where(condition: "Expression", a: "Operand", b: "Operand") -> "Expression":
-    """Return a where the condition holds, else b."""
-    like = a if isinstance(a, Node) else b
-    assert isinstance(like, Node)
-    a, b = (part if isinstance(part, Node) else number(part, like.dtype) for part in (a, b))
-    return make(Apply, "where", (condition, a, b), like.dtype)
-
-
-def cast(value: Expression, dtype: str) -> Expression:
-    """Return a value in another format."""
-    if value.dtype == dtype:
-        return value
-    if isinstance(value, Constant):
-        return make(Constant, torch.tensor(value.value, dtype=TORCH[value.dtype]).to(TORCH[dtype]).item(), dtype)
-    return apply("ne", value, 0, dtype="bool") if dtype == "bool" else apply("cast", value, dtype=dtype)
-
-
-NEUTRAL = {"sum": 0, "prod": 1, "max": -float("inf"), "min": float("inf")}
-"""What changes nothing in a reduction."""
-
-
-def neutral(kind: str, dtype: str) -> float | int:
-    """Return the element that changes nothing in a reduction of a format.
-
-    >>> neutral("max", "int8"), neutral("sum", "fp32")
-    (-128, 0)
+    - load: the element of the tensor `detail` at the position args[0]
+    - number: the number `detail`; a function of numbers is computed here, and becomes one
+    - guard: args[0] where the conditions args[2:] hold, else args[1]; what is not needed is not loaded
+    - reduce: the sum, product, max or min `detail[0]` of args[0] over all values of the axes `detail[1]`
+    - within: whether low <= args[0] < high; `detail` is (low, high)
+    - axis, linear, floordiv, mod: positions, built by `axis`, `linear`, // and %
+    - fetch: args[0], read at run time, as a position less than `detail`
     """
-    if kind in ("sum", "prod") or TORCH[dtype].is_floating_point:
-        return NEUTRAL[kind]
-    if dtype == "bool":
-        return int(kind == "min")
-    limits = torch.iinfo(TORCH[dtype])
-    return limits.min if kind == "max" else limits.max
+    if args and op in PRIMITIVES and all(arg.op == "number" for arg in args):
+        known = [torch.tensor(a.detail, dtype=torch.int64 if "int" in a.dtype else TORCH[a.dtype]) for a in args]
+        result = known[0] if op == "cast" else (_IN_TORCH.get(op) or getattr(torch, op))(*known)
+        return make("number", (), dtype, result.to(TORCH[dtype]).item())
+    if op == "fetch" and args[0].op == "number":
+        return linear({}, args[0].detail)
+    if op == "cast" and args[0].op == "linear" and not args[0].args:
+        return number(args[0].detail[1], dtype)
+    key = (op, tuple(args), dtype, type(detail), detail)
+    found = _TABLE.get(key)
+    if found is None:
+        found = _TABLE[key] = Expr(op, tuple(args), dtype, detail)
+    return found
 
 
-def reduction(kind: str, over: Sequence[Axis], body: Expression) -> Expression:
-    """Return a reduction; over no axes the body, over no elements what changes nothing."""
-    if any(axis.extent == 0 for axis in over):
-        return number(neutral(kind, body.dtype), body.dtype)
-    over = tuple(axis for axis in over if axis.extent != 1)
-    return make(Reduce, kind, over, body, body.dtype) if over else body
+def axis(name: str, extent: int) -> Expr:
+    """Return a loop axis, which runs from 0 to extent - 1."""
+    return make("axis", (), "index", (name, extent)) if extent != 1 else ZERO
 
 
-def guard(conditions: list[tuple[Index, int, int]], inside: Expression, outside: Expression) -> Expression:
-    """Return a guarded expression, without the conditions that always hold."""
-    needed = []
-    for place, low, high in conditions:
-        least, greatest = bounds(place)
-        if greatest < low or least >= high or low >= high:
-            return outside
-        if least < low or greatest >= high:
-            needed.append((place, low, high))
-    return make(Guard, tuple(needed), inside, outside, inside.dtype) if needed else inside
+def size(axes: Sequence[Expr]) -> int:
+    """Return the count of steps over axes."""
+    return prod(loop.extent for loop in axes)
 
 
-def rewrite(
-    root: Expression,
-    replace: "Callable[[Expression], Expression | None]",
-    places: Mapping[Axis, Index] | None = None,
-) -> Expression:
-    """Rebuild an expression: `replace` gives a new one for a part or None to keep it; `places` replaces axes."""
-    places = places or {}
-    done: dict[int, Expression] = {}
-
-    def new(value: Any) -> Any:
-        if isinstance(value, Node):
-            return build(value)  # type: ignore[arg-type]
-        if isinstance(value, Index):
-            return substitute(value, places, build)
-        return tuple(new(part) for part in value) if isinstance(value, tuple) else value
-
-    def build(part: Expression) -> Expression:
-        if id(part) not in done:
-            replaced = replace(part)
-            if replaced is None:
-                parts = [new(getattr(part, field.name)) for field in fields(part)]
-                replaced = (
-                    guard(list(parts[0]), parts[1], parts[2]) if isinstance(part, Guard) else make(type(part), *parts)
-                )
-            done[id(part)] = replaced
-        return done[id(part)]
-
-    return build(root)
+def linear(factors: Mapping[Expr, int], constant: int = 0) -> Expr:
+    """Return the sum of atoms times factors, and a constant; (x // n) * n + x % n becomes x."""
+    left = {atom: factor for atom, factor in factors.items() if factor}
+    for atom, factor in left.items():
+        if atom.op == "mod":
+            rest = atom.args[0]
+            (inner,), step = (rest.args, rest.detail) if rest.op == "floordiv" else ((rest,), 1)
+            partner = make("floordiv", (inner,), "index", step * atom.detail)
+            if left.get(partner) == factor * atom.detail:
+                others = {other: f for other, f in left.items() if other not in (atom, partner)}
+                return linear(others, constant) + rest * factor
+    if list(left.values()) == [1] and not constant:
+        return next(iter(left))
+    return make("linear", tuple(left), "index", (tuple(left.values()), constant))
 
 
-def walk(root: Expression) -> Iterator[Expression]:
+def flatten(places: Sequence[Expr], shape: Sequence[int]) -> Expr:
+    """Return the position of an element in a contiguous tensor: sum of index times stride."""
+    return reduce(lambda position, each: position * each[1] + each[0], zip(places, shape, strict=True), ZERO)
+
+
+def unflatten(position: Expr, shape: Sequence[int]) -> tuple[Expr, ...]:
+    """Return the index along every dimension of the element at a position; the inverse of `flatten`."""
+    if not shape:
+        return ()
+    last = max(1, shape[-1])
+    return (position,) if len(shape) == 1 else (*unflatten(position // last, shape[:-1]), position % last)
+
+
+def number(value: Scalar, dtype: str) -> Expr:
+    """Return a number, rounded to a format."""
+    return make("number", (), dtype, torch.tensor(value, dtype=TORCH[dtype]).item())
+
+
+def within(place: Expr, low: int, high: int) -> Expr:
+    """Return whether low <= place < high, a number if that is known."""
+    least, greatest = place.bounds
+    if low <= least <= greatest < high or greatest < low or least >= high or low >= high:
+        return number(low <= least and greatest < high, "bool")
+    return make("within", (place,), "bool", (low, high))
+
+
+def guard(inside: Expr, outside: Expr, *conditions: Expr) -> Expr:
+    """Return `inside` where all conditions hold, else `outside`."""
+    needed = [condition for condition in conditions if condition.detail is not True]
+    if any(condition.detail is False for condition in needed):
+        return outside
+    return make("guard", (inside, outside, *needed), inside.dtype) if needed else inside
+
+
+def walk(root: Expr) -> Iterator[Expr]:
     """Yield every distinct part of an expression, each after the parts that it uses."""
-    seen: set[int] = set()
-    waiting: list[tuple[Expression, bool]] = [(root, False)]
+    seen: set[Expr] = set()
+    waiting = [(root, False)]
     while waiting:
         part, ready = waiting.pop()
         if ready:
             yield part
-        elif id(part) not in seen:
-            seen.add(id(part))
-            waiting.append((part, True))
-            waiting += [(child, False) for child in reversed(part.children) if id(child) not in seen]
+        elif part not in seen:
+            seen.add(part)
+            waiting += [(part, True), *((arg, False) for arg in reversed(part.args))]
 
 
-def shown(root: Expression) -> str:
+def rewrite(root: Expr, change: Callable[[Expr, Expr], Expr]) -> Expr:
+    """Rebuild an expression from its leaves: `change` gets a part and the part made of what its args became."""
+    done: dict[Expr, Expr] = {}
+    for part in walk(root):
+        args = [done[arg] for arg in part.args]
+        if part.op == "linear":
+            new = sum((arg * f for arg, f in zip(args, part.detail[0], strict=True)), linear({}, part.detail[1]))
+        elif part.op in ("floordiv", "mod"):
+            new = args[0] // part.detail if part.op == "floordiv" else args[0] % part.detail
+        else:
+            new = guard(*args) if part.op == "guard" else make(part.op, args, part.dtype, part.detail)
+        done[part] = change(part, new)
+    return done[root]
+
+
+def substitute(root: Expr, places: Mapping[Expr, Expr]) -> Expr:
+    """Replace loop axes by positions."""
+    return rewrite(root, lambda part, new: places.get(part, new))
+
+
+def shown(root: Expr) -> str:
     """Return an expression as text, with a line of its own for each part that is used more than once."""
-    uses = Counter(id(child) for part in walk(root) for child in part.children)
-    texts: dict[int, str] = {}
+    uses = Counter(arg for part in walk(root) for arg in part.args)
+    texts: dict[Expr, str] = {}
     lines: list[str] = []
     for part in walk(root):
-        text = _text(part, texts)
-        if uses[id(part)] > 1 and isinstance(part, Apply | Guard | Reduce):
-            lines.append(f"v{len(lines) + 1} = {text}")
-            text = f"v{len(lines)}"
-        texts[id(part)] = text
-    return "\n    ".join([*lines, texts[id(root)]])
+        texts[part] = text_of(part, [texts[arg] for arg in part.args])
+        if uses[part] > 1 and part.args and part.dtype != "index" and part.op != "load":
+            lines.append(f"v{len(lines) + 1} = {texts[part]}")
+            texts[part] = f"v{len(lines)}"
+    return "\n".join([*lines, texts[root]])
 
 
-def _text(part: Expression, texts: Mapping[int, str]) -> str:
-    if isinstance(part, Load):
-        return f"{part.buffer}[{part.position}]"
-    if isinstance(part, Constant):
-        return str(part.value)
-    if isinstance(part, Coordinate):
-        return f"({part.position})"
-    if isinstance(part, Apply):
-        return f"{part.function}({', '.join(texts[id(argument)] for argument in part.arguments)})"
-    if isinstance(part, Reduce):
-        return f"{part.kind}_{{{', '.join(f'{axis}<{axis.extent}' for axis in part.over)}}} {texts[id(part.body)]}"
-    where = " and ".join(f"{low} <= {place} < {high}" for place, low, high in part.conditions)
-    return f"({texts[id(part.inside)]} if {where} else {texts[id(part.outside)]})"
+def text_of(part: Expr, args: Sequence[str]) -> str:
+    """Return an expression as text, given the text of what it is made of."""
+    first = args[0] if args and args[0].isidentifier() else f"({''.join(args[:1])})"
+    match part.op:
+        case "axis" | "number":
+            value = part.detail if part.op == "number" else part.detail[0]
+            return f"{value:.8g}" if isinstance(value, float) else str(value)
+        case "linear":
+            terms = [arg if f == 1 else f"{arg} * {f}" for arg, f in zip(args, part.detail[0], strict=True)]
+            return " + ".join(terms + [str(part.detail[1])] * bool(part.detail[1] or not terms)).replace("+ -", "- ")
+        case "floordiv" | "mod":
+            return f"{first} {'//' if part.op == 'floordiv' else '%'} {part.detail}"
+        case "within":
+            (low, high), (least, greatest) = part.detail, part.args[0].bounds
+            return " & ".join([f"({first} >= {low})"] * (least < low) + [f"({first} < {high})"] * (greatest >= high))
+        case "guard":
+            return f"({args[0]} if {' & '.join(args[2:])} else {args[1]})"
+        case "load" | "fetch":
+            return f"{part.detail if part.op == 'load' else ''}[{args[0]}]"
+        case "reduce":
+            return f"{part.detail[0]}_{{{', '.join(f'{loop}<{loop.extent}' for loop in part.detail[1])}}} {args[0]}"
+    template = PRIMITIVES[part.op][0].replace(_NAN, "").replace("tl.", "")
+    return template.format(*args) if template.endswith(")") else f"({template.format(*args)})"
 
 
-def _expressions(value: Any) -> Iterator[Expression]:
-    if isinstance(value, Node):
-        yield value  # type: ignore[misc]
-    elif isinstance(value, tuple):
-        for part in value:
-            yield from _expressions(part)
-    elif isinstance(value, Index):
-        for atom, _ in value.terms:
-            yield from _expressions(getattr(atom, "value", None))
-            yield from _expressions(getattr(atom, "inner", None))
+def _terms(value: Expr) -> tuple[dict[Expr, int], int]:
+    if value.op == "linear":
+        return dict(zip(value.args, value.detail[0], strict=True)), value.detail[1]
+    return {value: 1}, 0
 
 
-def _indices(value: Any) -> Iterator[Index]:
-    if isinstance(value, Index):
-        yield value
-    elif isinstance(value, tuple):
-        for part in value:
-            yield from _indices(part)
+def _bounds(op: str, args: Sequence[Expr], detail: Any) -> tuple[int, int]:
+    if op in ("axis", "fetch"):
+        return 0, max(0, (detail[1] if op == "axis" else detail) - 1)
+    if op == "linear":
+        ends = [sorted((arg.bounds[0] * f, arg.bounds[1] * f)) for arg, f in zip(args, detail[0], strict=True)]
+        return detail[1] + sum(low for low, _ in ends), detail[1] + sum(high for _, high in ends)
+    low, high = args[0].bounds
+    return (
+        (low // detail, high // detail) if op == "floordiv" else (0, min(high, detail - 1) if low >= 0 else detail - 1)
+    )
+
+
+ZERO = linear({})

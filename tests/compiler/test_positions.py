@@ -1,4 +1,4 @@
-"""Index expressions against NumPy: the element that each picks from a tensor of consecutive numbers."""
+"""Positions against NumPy: the element that each picks from a tensor of consecutive numbers."""
 
 import math
 import random
@@ -7,19 +7,18 @@ from itertools import product
 import numpy as np
 import pytest
 
-from mlsys.compiler.ir.index import Axis, Quotient, Remainder, bounds, flatten, index, unflatten
+from mlsys.compiler.ir.expression import axis, flatten, unflatten, walk
 
 
-def value_of(expression, at):
-    total = expression.constant
-    for atom, factor in expression.terms:
-        if isinstance(atom, Axis):
-            total += at[atom] * factor
-        else:
-            inner = value_of(atom.inner, at)
-            assert inner >= 0, "a kernel divides towards zero"
-            total += (inner // atom.divisor if isinstance(atom, Quotient) else inner % atom.divisor) * factor
-    return total
+def value_of(position, at):
+    if position.op == "axis":
+        return at[position]
+    inner = [value_of(arg, at) for arg in position.args]
+    if position.op == "linear":
+        factors, constant = position.detail
+        return constant + sum(value * factor for value, factor in zip(inner, factors, strict=True))
+    assert inner[0] >= 0, "a kernel divides towards zero"
+    return inner[0] // position.detail if position.op == "floordiv" else inner[0] % position.detail
 
 
 def split(rng, size):
@@ -53,12 +52,11 @@ def test_chains_of_views_pick_the_elements_that_numpy_picks(seed):
         elif before[0] > 1:
             expected = expected[1:]
             steps.append(lambda p: (p[0] + 1, *p[1:]))
-    axes = tuple(Axis(f"i{n}", extent) for n, extent in enumerate(expected.shape))
-    places = tuple(map(index, axes))
+    axes = places = tuple(axis(f"i{n}", extent) for n, extent in enumerate(expected.shape))
     for step in reversed(steps):
         places = step(places)
     (position,) = places  # of the tensor of one dimension at the beginning
-    low, high = bounds(position)
+    low, high = position.bounds
     for at in product(*(range(extent) for extent in expected.shape)):
         found = value_of(position, dict(zip(axes, at, strict=True)))
         assert found == expected[at]
@@ -66,16 +64,16 @@ def test_chains_of_views_pick_the_elements_that_numpy_picks(seed):
 
 
 def test_there_and_back_is_the_plain_index():
-    axes = tuple(map(index, (Axis("a", 4), Axis("b", 6), Axis("c", 10))))
+    axes = (axis("a", 4), axis("b", 6), axis("c", 10))
     for shape in ((24, 10), (4, 60), (2, 2, 3, 2, 5, 2), (240,), (4, 2, 3, 10)):
         assert math.prod(shape) == 240
         assert unflatten(flatten(unflatten(flatten(axes, (4, 6, 10)), shape), shape), (4, 6, 10)) == axes
 
 
-def test_atoms_print_as_python_reads_them():
-    a, b = Axis("a", 4), Axis("b", 6)
-    position = (index(a) * 6 + b) // 4 * 3 + (index(b) + 5) % 4
-    assert any(isinstance(atom, Remainder) for atom, _ in position.terms)
+def test_positions_print_as_python_reads_them():
+    a, b = axis("a", 4), axis("b", 6)
+    position = (a * 6 + b) // 4 * 3 + (b + 5) % 4
+    assert any(part.op == "mod" for part in walk(position))
     for at in product(range(4), range(6)):
         names = {"a": at[0], "b": at[1]}
         assert eval(str(position), names) == value_of(position, dict(zip((a, b), at, strict=True)))
