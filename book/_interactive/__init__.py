@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from _interactive import amdahl, limit, roofline, runtimes, systolic, tiling
+from _interactive import amdahl, limit, roofline, runtimes, stages, systolic, tiling
 from _interactive.content import Content, Table
 
 FIGURES: dict[str, Callable[[], Content]] = {
@@ -10,6 +10,7 @@ FIGURES: dict[str, Callable[[], Content]] = {
     "limit": limit.content,
     "roofline": roofline.content,
     "runtimes": runtimes.content,
+    "stages": stages.content,
     "systolic": systolic.content,
     "tiling": tiling.content,
 }

@@ -25,7 +25,7 @@ from _interactive import runtimes as planner  # noqa: E402
 from _interactive import systolic as player  # noqa: E402
 from _interactive import tiling  # noqa: E402
 
-FIGURES = ("amdahl", "limit", "roofline", "runtimes", "systolic", "tiling")
+FIGURES = ("amdahl", "limit", "roofline", "runtimes", "stages", "systolic", "tiling")
 PHONE = {"width": 390, "height": 844}
 CONFIG = """
 execute: {execute_notebooks: "off"}
@@ -43,7 +43,7 @@ sphinx:
 
 def _build(root: Path, page: str) -> "subprocess.CompletedProcess[str]":
     """Build a book of one page with the figures of this repository, warnings as errors."""
-    for folder in ("_ext", "_interactive", "_static/interactive"):
+    for folder in ("_ext", "_figures", "_interactive", "_static/interactive"):
         shutil.copytree(
             ROOT / "book" / folder,
             root / "book" / folder,
@@ -337,6 +337,32 @@ def test_planner_places_one_buffer_a_step_and_says_what_the_plan_needs(page: Any
     assert figure.locator("svg .buffer").count() == len(order), "there is nothing after the last buffer"
     waste = runtime.plan_height(planner.BUFFERS, offsets) - runtime.peak_live(planner.BUFFERS)
     assert (figure.locator(".result data.waste").count() == 0) == (waste == 0) == (name == "search")
+
+
+@pytest.mark.browser
+def test_the_viewer_marks_a_line_in_every_stage_and_says_which_thread_holds_an_element(page: Any) -> None:
+    figure = _figure(page, "stages")
+    slide, typed, result = figure.get_by_role("slider"), figure.get_by_role("spinbutton"), figure.locator(".result")
+    _choose(figure, "Line of the kernel", "y = tl.maximum(x * scale + shift, 0.0)")
+    slide.press("Home")
+    for name, sign in (("Python", "tl.maximum"), ("TTIR", "mulf"), ("TTGIR", "mulf"), ("PTX", "fma"), ("SASS", "FFMA")):
+        assert slide.get_attribute("aria-valuetext") == name
+        chosen = figure.locator("pre .chosen").all_text_contents()
+        assert any(sign in text for text in chosen), name
+        assert all(text.startswith("▸") for text in chosen)
+        if name == "Python":
+            assert "No thread has it yet" in result.inner_text()
+        else:
+            assert _said(figure, "lines") == len(chosen)
+        slide.press("ArrowRight")
+    for element in (0, 137, 511):
+        typed.fill(str(element))
+        held = 32 * _said(figure, "warp") + _said(figure, "lane")
+        assert 4 * held + _said(figure, "place") == element
+    for wrong in ("512", "-1", "1.5", ""):
+        typed.fill(wrong)
+        assert result.locator(".limit").inner_text() == "The block has the elements 0 to 511"
+        assert figure.locator("svg .holds").count() == 0
 
 
 @pytest.mark.browser
