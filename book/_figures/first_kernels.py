@@ -89,6 +89,11 @@ def show(stages: Mapping[str, Lines], names: Sequence[str], line: int) -> None:
         print(name, *made_from(stages[name], line), sep="\n  ")
 
 
+def show_layout(text: str) -> None:
+    """Print a layout in two lines."""
+    print(text.replace(", warps", ",\n  warps"))
+
+
 def tail(count: int, block: int) -> None:
     """Draw the blocks of a vector whose end is ragged: which lanes work, and which the mask switches off."""
     programs = ceil(count / block)
@@ -195,7 +200,7 @@ def strides(measured: Mapping[int, float], pieces: Sequence[int] = (32, 64), ele
         ax.plot(steps, predicted, style, color=colors[tone])
         ax.text(steps[-1], lift * predicted[-1], f"pieces of {piece} bytes", color=colors[tone], ha="right", va=side)
     ax.set(xscale="log", yscale="log", ylim=(0.8, 30))
-    ax.set_xlabel("stride, in float32 numbers")
+    ax.set_xlabel("stride, in FP32 numbers")
     ax.set_ylabel("time over that of neighbors")
     ax.set_xticks(steps, [str(step) for step in steps])
     ax.set_yticks([1, 2, 4, 8, 16], ["1", "2", "4", "8", "16"])
