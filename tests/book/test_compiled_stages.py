@@ -36,6 +36,37 @@ def test_the_page_prints_the_kernels_that_were_compiled(kernel: str) -> None:
     assert f"```{{code-cell}} ipython3\n{kernel}" in PAGE
 
 
+KERNELS = re.findall(r"^@triton\.jit\ndef .*\n(?:[ )].*\n)+", PAGE, re.M)
+COMPILE = """
+import triton
+import triton.language as tl
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+import kernels
+ints, floats = ("group_ptr", "total_ptr"), ("gain", "scale", "shift")
+for name, kernel in vars(kernels).items():
+    if isinstance(kernel, triton.JITFunction):
+        constants = {one: 64 for one in kernel.arg_names if one.isupper() and one not in ("N", "GROUPS")}
+        kinds = {one: "constexpr" if one in constants else "*i32" if one in ints else "*fp32" if one.endswith("_ptr")
+                 else "fp32" if one in floats else "i32" for one in kernel.arg_names}
+        triton.compile(ASTSource(kernel, kinds, constants), target=GPUTarget("cuda", 90, 32))
+        print(name)
+"""
+
+
+def test_every_kernel_of_the_page_compiles_for_a_gpu(tmp_path: Path) -> None:
+    """The page runs them in the interpreter, which accepts more than the compiler."""
+    head = "import triton\nimport triton.language as tl\n"
+    (tmp_path / "kernels.py").write_text("\n\n".join([head, *KERNELS]))
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    environment |= {"PYTHONPATH": str(tmp_path), "TRITON_CACHE_DIR": str(tmp_path / "cache")}
+    done = subprocess.run([sys.executable, "-c", COMPILE], capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    names = [re.findall(r"def (\w+)", kernel)[0] for kernel in KERNELS]
+    assert sorted(done.stdout.split()) == sorted(names)
+    assert len(names) == PAGE.count("@triton.jit") > 6
+
+
 def _start_of_load(ptx: list[str], thread: int) -> int:
     """Run the integer instructions of PTX for one thread of program 0, and return the first byte that it loads."""
     registers: dict[str, int] = {"%tid.x": thread, "%ctaid.x": 0, "%ctaid.y": 0}
