@@ -138,21 +138,18 @@ def sectors() -> None:
         ax.set_title(said, fontsize=10, loc="left", pad=2)
         touched = {address // SECTOR_BYTES for address in addresses}
         _sector_map(ax, touched, {address // 4 for address in addresses})
-    axes[-1].set_xlabel("32 lines of 128 bytes; each has four sectors of 32 bytes", fontsize=9)
 
 
 def _sector_map(ax: Axes, touched: set[int], numbers: set[int]) -> None:
     colors, lines, each = viz.COLORS, 32, LINE_BYTES // SECTOR_BYTES
-    for sector in range(lines * each):
+    ax.vlines(range(lines + 1), 0, each, color=colors["grid"], linewidth=0.6)
+    ax.hlines(range(each + 1), 0, lines, color=colors["grid"], linewidth=0.6)
+    for sector in touched:
         line, row = divmod(sector, each)
-        left, bottom = 1.06 * line, each - 1 - row
-        face = colors["BlueL"] if sector in touched else "white"
-        ax.add_patch(Rectangle((left, bottom), 1, 1, facecolor=face, edgecolor=colors["grid"], linewidth=0.6))
-        used = sum(number * 4 // SECTOR_BYTES == sector for number in numbers)
-        if used:
-            share = used * 4 / SECTOR_BYTES
-            ax.add_patch(Rectangle((left, bottom), share, 1, facecolor=colors["BlueLine"], linewidth=0))
-    ax.set(xlim=(-0.1, 1.06 * lines), ylim=(-0.1, each + 0.1))
+        used = sum(number * 4 // SECTOR_BYTES == sector for number in numbers) * 4 / SECTOR_BYTES
+        for share, color in ((1.0, "BlueL"), (used, "BlueLine")):
+            ax.add_patch(Rectangle((line, each - 1 - row), share, 1, facecolor=colors[color], linewidth=0))
+    ax.set(xlim=(-0.1, lines + 0.1), ylim=(-0.1, each + 0.1))
     ax.axis("off")
 
 
