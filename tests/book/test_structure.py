@@ -21,7 +21,7 @@ CHAPTERS = chapters(ROOT)
 WORDS = (1200, 2500)
 LONGER = {
     "kernel": 3500,
-    "first-kernels": 3950,
+    "first-kernels": 4000,
     "memory-wall": 2700,
     "roofline": 3650,
     "tiling": 3650,
