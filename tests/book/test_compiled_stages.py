@@ -1,4 +1,4 @@
-"""The compiled forms in the chapter on first kernels come from the installed compiler, and layouts are read rightly."""
+"""The compiled forms in the chapter on first kernels come from the pinned compiler, and layouts are read rightly."""
 
 import os
 import re
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("triton", reason="triton is not installed: mlsys[labs] brings it on Linux")
+triton = pytest.importorskip("triton", reason="triton is not installed: mlsys[labs] brings it on Linux")
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "book"))
@@ -21,7 +21,15 @@ SCRIPT = ROOT / "scripts" / "compile_stages.py"
 PAGE = (ROOT / "book" / "foundations" / "first-kernels.md").read_text(encoding="utf-8")
 
 
-def test_the_file_is_what_the_installed_compiler_makes() -> None:
+PINNED = re.findall(r"^triton==([\d.]+)", (ROOT / "requirements.txt").read_text(encoding="utf-8"), re.M)
+
+
+def test_the_file_is_of_the_pinned_version() -> None:
+    assert [compiled.VERSIONS["Triton"]] == PINNED, "run `python scripts/compile_stages.py`, and read the chapter again"
+
+
+@pytest.mark.skipif([triton.__version__] != PINNED, reason=f"another Triton than the pinned {PINNED[0]} is installed")
+def test_the_file_is_what_the_compiler_makes() -> None:
     environment = {**os.environ, "TRITON_INTERPRET": "1"}  # as in a process that has used the interpreter
     done = subprocess.run(
         [sys.executable, str(SCRIPT), "--print"], capture_output=True, text=True, env=environment, check=False
