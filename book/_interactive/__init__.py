@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 
-from _interactive import amdahl, limit, roofline, runtimes, stages, systolic, tiling
+from _interactive import amdahl, layouts, limit, roofline, runtimes, stages, systolic, tiling
 from _interactive.content import Content, Table
 
 FIGURES: dict[str, Callable[[], Content]] = {
     "amdahl": amdahl.content,
+    "layouts": layouts.content,
     "limit": limit.content,
     "roofline": roofline.content,
     "runtimes": runtimes.content,

@@ -1,4 +1,4 @@
-"""Bytes that cross between DRAM and a near memory: tiled products, caches, coalescing, overlap of copy and work.
+"""Bytes that cross between DRAM and a near memory: tiled products, caches, coalescing, banks, overlap of copy and work.
 
 Tiled products are offered here. Their loop nest is replayed through a near memory of a given size, which stands for
 whatever holds the tiles: the shared memory and registers of one block, or a whole L2 cache.
@@ -10,7 +10,8 @@ whatever holds the tiles: the shared memory and registers of one block, or a who
 <Quantity(62.1, 'dimensionless')>
 
 `mlsys.traffic.near_memory` models the near memory itself, `mlsys.traffic.coalescing` turns a warp's addresses into
-transactions, and `mlsys.traffic.overlap` computes timelines of copies and work.
+transactions, `mlsys.traffic.banks` counts the passes of shared memory, and `mlsys.traffic.overlap` computes timelines
+of copies and work.
 """
 
 from mlsys.traffic.matmul import (

@@ -11,6 +11,8 @@ import pytest
 
 from mlsys.measure.device import Device
 
+pytestmark = pytest.mark.proof
+
 torch = pytest.importorskip("torch")
 if find_spec("triton") is None:  # looked for, not imported: labs must decide before that whether to interpret
     pytest.skip("needs triton", allow_module_level=True)
@@ -39,6 +41,8 @@ def test_every_measurement_of_the_book_runs(suite):
         "matmul by dtype": 2,
         "dense layer by batch": 2,
         "ResNet-50": 4,
+        "convolution": 2,
+        "layout change": 3,
         "softmax": 1,
         "layernorm": 1,
         "embedding": 1,
@@ -63,6 +67,8 @@ def test_rates_are_of_the_bytes_and_flops_that_a_call_must_do(suite):
     assert work("layernorm", "torch") == pytest.approx((2 * 64 * 32 + 2 * 32) * 2 / 1e9)
     assert work("embedding", "torch") == pytest.approx((64 * (8 * 4 + 8) + 16 * 8 * 4) / 1e9)
     assert work("matmul by dtype", "vendor library") == pytest.approx(2 * 64**3 / 1e12)
+    assert work("convolution", "NHWC") == pytest.approx(2 * 2 * 4 * 8 * 8 * 4 * 9 / 1e12)
+    assert work("layout change", "to NHWC") == pytest.approx(2 * 2 * 2 * 4 * 8 * 8 / 1e9)
     # A side of 32 instead of 224: each convolution's maps have 49 times fewer places, the classifier stays.
     classifier = 2 * 2048 * 1000
     expected = (2 * 4_089_184_256 - classifier) / 49 + classifier
@@ -205,6 +211,7 @@ def test_measuring_kernels_compile_to_what_they_measure(capability):
     assert found["fma_kernel"]["fma"] == 16 * triton_kernels.FMA_CHAINS // 128
     assert found["fma_kernel"]["global_loads"] == []
     assert set(found["strided_sum_kernel"]["global_loads"]) == {"ld.global.v4.b32"}
+    assert set(found["strided_sum_kernel, apart"]["global_loads"]) == {"ld.global.b32"}
 
 
 def interpreted(program):

@@ -1,4 +1,7 @@
-"""The built site behind a local web server, and a headless Chromium to look at it."""
+"""The built site behind a local web server, and a headless Chromium to look at it.
+
+What opens the built site or a browser belongs to `make proof`: a cold build and these checks grow with each chapter.
+"""
 
 import functools
 import http.server
@@ -18,6 +21,14 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 class _Quiet(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *args: object) -> None:
         """Say nothing: pytest shows what matters."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest leaves out what `-m` does not select
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test of the built site, of its notebooks, or in a browser as proof."""
+    for item in items:
+        if {"site", "notebook_path", "browser"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.proof)
 
 
 @pytest.fixture

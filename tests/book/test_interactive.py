@@ -15,17 +15,19 @@ import pytest
 from mlsys import Hardware, ops, runtime, systolic, traffic
 from mlsys.course.pages.plain_markdown import PlainMarkdown
 from mlsys.roofline import Roofline
+from mlsys.traffic.coalescing import strided_addresses, warp_transactions
 
 pytest.importorskip("sphinx", reason="sphinx is not installed: mlsys[book] brings it")
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "book"))
 
+from _interactive import layouts as coalescing  # noqa: E402
 from _interactive import runtimes as planner  # noqa: E402
 from _interactive import systolic as player  # noqa: E402
 from _interactive import tiling  # noqa: E402
 
-FIGURES = ("amdahl", "limit", "roofline", "runtimes", "stages", "systolic", "tiling")
+FIGURES = ("amdahl", "layouts", "limit", "roofline", "runtimes", "stages", "systolic", "tiling")
 PHONE = {"width": 390, "height": 844}
 CONFIG = """
 execute: {execute_notebooks: "off"}
@@ -337,6 +339,62 @@ def test_planner_places_one_buffer_a_step_and_says_what_the_plan_needs(page: Any
     assert figure.locator("svg .buffer").count() == len(order), "there is nothing after the last buffer"
     waste = runtime.plan_height(planner.BUFFERS, offsets) - runtime.peak_live(planner.BUFFERS)
     assert (figure.locator(".result data.waste").count() == 0) == (waste == 0) == (name == "search")
+
+
+def _moved(figure: Any) -> tuple[float, ...]:
+    return tuple(_said(figure, name) for name in ("sectors", "lines", "moved", "used"))
+
+
+def _counted(addresses: list[int], width: int) -> tuple[float, ...]:
+    found = warp_transactions(addresses, element_bytes=width)
+    return found.sectors, found.lines, found.bytes_moved, found.bytes_used
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", coalescing.WIDTHS)
+def test_coalescing_player_counts_what_the_package_counts(page: Any, width: int) -> None:
+    figure = _figure(page, "layouts")
+    _choose(figure, "Bytes that a lane reads", str(width))
+    typed, start = figure.get_by_role("spinbutton"), figure.get_by_role("slider", name="First element")
+    for stride in (0, 1, 3, 8, 32, 4096):
+        typed.fill(str(stride))
+        start.press("Home")
+        for first in range(3):
+            addresses = strided_addresses(stride=stride, element_bytes=width, base=first)
+            assert _moved(figure) == _counted(addresses, width), (stride, first)
+            start.press("ArrowRight")
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("name", list(coalescing.PATTERNS))
+def test_coalescing_player_shows_layouts_and_gathers_lane_by_lane(page: Any, name: str) -> None:
+    figure = _figure(page, "layouts")
+    pattern = coalescing.PATTERNS[name]
+    _choose(figure, "What the warp reads", pattern["label"])
+    width = pattern["width"]
+    elements = pattern.get("elements") or [lane * pattern["stride"] for lane in range(32)]
+    addresses = [width * element for element in elements]
+    assert _moved(figure) == _counted(addresses, width)
+    lanes = figure.get_by_role("slider", name="Lanes that have read")
+    lanes.press("Home")
+    for lane in range(1, 6):
+        assert _moved(figure) == _counted(addresses[:lane], width)
+        assert figure.locator("svg .asked").count() == lane
+        assert figure.locator("svg .sector.moves").count() == _said(figure, "sectors")
+        figure.get_by_role("button", name="Next").click()
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("entered", ["4097", "-1", "1.5", ""])
+def test_coalescing_player_says_which_strides_it_can_draw(page: Any, entered: str) -> None:
+    figure = _figure(page, "layouts")
+    typed, before = figure.get_by_role("spinbutton"), _moved(figure)
+    typed.fill(entered)
+    assert "from 0 to 4,096. The drawing still shows a stride of 2." in figure.locator(".result").inner_text()
+    assert typed.get_attribute("aria-invalid") == "true"
+    assert _moved(figure) == before
+    typed.fill("4")
+    assert "must be" not in figure.locator(".result").inner_text()
 
 
 @pytest.mark.browser

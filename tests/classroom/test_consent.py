@@ -146,6 +146,7 @@ def test_marks_and_comments_are_on_the_page_and_in_every_table_of_the_next_call(
     assert float(row["raw_score"]) == batch.results["right"].points == points_of(tree, "right")
 
 
+@pytest.mark.proof
 def test_a_mark_of_an_answer_that_changed_lapses_after_a_yes_only(course: Course) -> None:
     root, tree, options = course
     assert options.submissions

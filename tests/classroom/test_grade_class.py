@@ -172,6 +172,7 @@ def test_a_refusal_replaces_a_score_after_a_yes_only(graded: tuple[Path, CourseT
     assert len(list((tree.root / "attempts" / "noisy").rglob("*.ipynb"))) == 2
 
 
+@pytest.mark.proof
 def test_plain_nbgrader_command_grades_and_goes_on_after_a_refusal(graded: tuple[Path, CourseTree, Batch]) -> None:
     _, tree, batch = graded
     for student in batch.records:

@@ -78,6 +78,7 @@ def a_course(adding: tuple[Path, CourseTree, Path], folder: Path) -> tuple[Path,
     return folder / "repository", tree
 
 
+@pytest.mark.proof
 def test_a_regrade_that_changes_scores_waits_for_a_yes(adding: tuple[Path, CourseTree, Path], tmp_path: Path) -> None:
     root, tree = a_course(adding, tmp_path)
     sample = tree.root / "sample-class" / "adding" / "right.ipynb"

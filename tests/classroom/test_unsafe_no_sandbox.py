@@ -20,6 +20,7 @@ NO_NAMESPACES += ("--unshare-user", "--uid", "1000", "--gid", "1000", "--disable
 NAMESPACE = (*NO_NAMESPACES, "unshare", "--user", "true")
 
 
+@pytest.mark.proof
 @pytest.mark.timeout(900)
 def test_grading_stops_without_a_sandbox_and_goes_on_only_when_told(
     adding: tuple[Path, CourseTree, Path], tmp_path: Path
@@ -87,7 +88,13 @@ def test_grading_stops_without_a_sandbox_and_goes_on_only_when_told(
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root writes to /usr")
 @pytest.mark.parametrize(
-    ("exposed", "words"), [("repository", ()), ("tree", ()), ("in", ()), ("tree", ("--unsafe-no-sandbox",))]
+    ("exposed", "words"),
+    [
+        pytest.param("repository", (), marks=pytest.mark.proof),
+        pytest.param("tree", (), marks=pytest.mark.proof),
+        ("in", ()),
+        ("tree", ("--unsafe-no-sandbox",)),
+    ],
 )
 def test_nothing_is_graded_where_the_sandbox_would_show_the_course(
     adding: tuple[Path, CourseTree, Path], tmp_path: Path, exposed: str, words: tuple[str, ...]

@@ -50,6 +50,7 @@ def by_student(path: Path) -> dict[str, list[dict[str, str]]]:
     return rows
 
 
+@pytest.mark.proof
 @pytest.mark.timeout(600)
 def test_grading_one_student_keeps_the_rows_of_the_others(course: CourseTree) -> None:
     paths = [course.results("adding"), course.results("adding").with_name("adding-nbgrader.csv")]

@@ -20,18 +20,19 @@ GRADING_CONFIG = 'c.RunQuestions.cpu_limit_s = 6\nc.RunQuestions.device = "gpu"\
 needs_gpu = pytest.mark.skipif(not torch_sees_gpu(), reason="needs a CUDA GPU")
 
 
+def present_gpu() -> dict[str, Any]:
+    """The GPU at hand and its software, as a record names them."""
+    device = gpu_device()
+    versions = {name: version(name) for name in ("torch", "triton")}
+    return {"device": device.name, "driver": device.driver, "versions": versions}
+
+
 def write_record(folder: Path, found: dict[str, Any]) -> Path:
     """Write `<folder>/<device>.json`: the GPU at hand, its software, the day, and what was found on it."""
-    device = gpu_device()
-    record = {
-        "device": device.name,
-        "driver": device.driver,
-        "versions": {name: version(name) for name in ("torch", "triton")},
-        "measured_on": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        **found,
-    }
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    record = {**present_gpu(), "measured_on": today, **found}
     folder.mkdir(exist_ok=True)
-    path = folder / f"{slug(device.name)}.json"
+    path = folder / f"{slug(record['device'])}.json"
     path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     return path
 

@@ -35,7 +35,8 @@ _INSTEAD = re.compile(r"^( *)#:(?: (.*))?$", re.MULTILINE)
 class Attack:
     """One attack on one question: the operations of its file, and the verdict that it must get.
 
-    `spoils` names another question that runs the same cells, and may be lost with it.
+    `verdict` names two, joined by " or ", where either of two limits may end it first. `spoils` names another question
+    that runs the same cells, and may be lost with it.
     """
 
     name: str
@@ -43,6 +44,11 @@ class Attack:
     verdict: str
     spoils: str
     text: str
+
+    @property
+    def verdicts(self) -> list[str]:
+        """The verdicts of which it must get one."""
+        return self.verdict.split(" or ")
 
     @property
     def questions(self) -> set[str]:

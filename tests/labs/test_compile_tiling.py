@@ -16,6 +16,8 @@ from mlsys import Hardware
 from mlsys.grading import use_device
 from mlsys.measure.device import Device
 
+pytestmark = pytest.mark.proof
+
 LAB = Path(__file__).parents[2] / "labs/tiling"
 SHARED_BYTES = int(Hardware.get("h100-sxm").field("shared_memory_per_block").value.m_as("byte"))
 H200 = Device("gpu", "NVIDIA H200", (9, 0), multiprocessors=132, shared_bytes=SHARED_BYTES)

@@ -59,6 +59,7 @@ def test_every_question_has_three_hints(name):
     assert prose.count("<details>") == prose.count("</details>") == 3 * with_hints
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", LABS)
 def test_every_module_of_the_package_can_be_imported_without_what_the_lab_withholds(name):
     folder = site(known(name).lab.withheld)

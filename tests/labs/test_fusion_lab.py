@@ -29,6 +29,7 @@ def names():
     return lab_names(ROOT / "labs/fusion/lab.py")
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("seed", [2, 3])
 @pytest.mark.parametrize("question", [name for name in ANY_DEVICE if name != "gap"])
 def test_the_solution_passes_whatever_the_hidden_tests_draw(question, seed):
@@ -194,6 +195,7 @@ def meta(*shape, dtype=torch.float16):
     return torch.empty(shape, device="meta", dtype=dtype)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("dtype", ["fp16", "fp32"])
 def test_row_kernels_compile_for_three_chips_without_spills(names, dtype):
     kind = {"fp16": torch.float16, "fp32": torch.float32}[dtype]
@@ -209,6 +211,7 @@ def test_row_kernels_compile_for_three_chips_without_spills(names, dtype):
                 assert report.shared_bytes <= 48 * 1024, report
 
 
+@pytest.mark.proof
 def test_the_other_kernels_compile_for_three_chips_without_spills(names):
     bench = runpy.run_path(str(ROOT / "labs/fusion/bench.py"))
     x, vector, per_row = meta(65536, 4096), meta(4096), meta(65536, dtype=torch.float32)
@@ -254,6 +257,7 @@ def test_the_lab_compiles_all_its_kernels(names, capsys):
     assert capsys.readouterr().out.splitlines() == [f"{name}_kernel compiles" for name in kernels]
 
 
+@pytest.mark.proof
 def test_one_warp_for_two_long_rows_spills(names):
     """What the lab says about its own kernel: 256 numbers per thread do not fit."""
     x, vector = meta(100, 4096), meta(4096)

@@ -17,6 +17,8 @@ from mlsys.measure.ceilings import Ceilings
 from mlsys.measure.device import Device, torch_sees_gpu
 from mlsys.units import ureg
 
+pytestmark = pytest.mark.proof
+
 LAB = Path(__file__).parents[2] / "labs/tiling"
 FOLDER = LAB / "ladder"
 KERNELS = Path(__file__).parents[1] / "helpers/ladder_kernels.py"

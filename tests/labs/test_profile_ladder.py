@@ -17,6 +17,8 @@ import matplotlib.pyplot as plt
 
 from mlsys.measure import records
 
+pytestmark = pytest.mark.proof
+
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "scripts/profile_ladder.py"
 

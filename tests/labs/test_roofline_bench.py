@@ -9,6 +9,8 @@ from mlsys.measure.device import cpu_device
 from mlsys.measure.records import check_row
 from mlsys.units import ureg
 
+pytestmark = pytest.mark.proof
+
 ROOT = Path(__file__).parents[2]
 SMALL = {
     "ELEMENTS": 2**16,

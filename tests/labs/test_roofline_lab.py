@@ -48,6 +48,7 @@ def compiled(tmp_path_factory):
     return run
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("dtype", ["fp32", "fp16", "bf16"])
 def test_the_kernel_compiles_for_three_chips_and_keeps_a_row_in_registers(compiled, dtype):
     chosen = config((8192, 4000, 120))
@@ -62,6 +63,7 @@ def test_the_kernel_compiles_for_three_chips_and_keeps_a_row_in_registers(compil
         assert needs["multiply_adds"] >= chosen["TILE"] // (32 * chosen["num_warps"])
 
 
+@pytest.mark.proof
 def test_the_example_compiles_for_three_chips_with_loads_of_16_bytes(compiled):
     types = {"x_ptr": "*fp32", "y_ptr": "*fp32", "out_ptr": "*fp32", "N": "i32"}
     for needs in compiled("add_kernel", types, {"TILE": 1024}, 4).values():
@@ -69,6 +71,7 @@ def test_the_example_compiles_for_three_chips_with_loads_of_16_bytes(compiled):
         assert needs["wide_loads"] == 4  # two vectors, eight numbers per thread
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("seed", [2, 3, 4, 5])
 @pytest.mark.parametrize("question", ["a", "b", "c", "e", "f", "gap"])
 def test_the_solution_passes_whatever_the_hidden_tests_draw(question, seed):

@@ -58,6 +58,7 @@ def shared_limit(capability):
     return Hardware.get(chip).field("shared_memory_per_block").value.m_as("byte")
 
 
+@pytest.mark.proof
 def test_float32_kernel_compiles_for_three_chips_without_spills_and_fits(compiled):
     config = solution_names()["config"]
     large, flat, tiny = (config(shape, "fp32") for shape in ((4096, 4096, 4096), (20, 4096, 100), (1, 1, 1)))
@@ -70,6 +71,7 @@ def test_float32_kernel_compiles_for_three_chips_without_spills_and_fits(compile
         assert needs["shared_bytes"] <= rule <= shared_limit(capability), (capability, chosen)
 
 
+@pytest.mark.proof
 def test_the_challenge_uses_tensor_cores_and_fits_where_it_says(compiled):
     chosen = solution_names()["tensor_config"]((4096, 4096, 4096), "fp16")
     jobs = [("matmul_kernel", "fp16", capability, chosen) for capability in (80, 90)]
@@ -79,6 +81,7 @@ def test_the_challenge_uses_tensor_cores_and_fits_where_it_says(compiled):
         assert needs["shared_bytes"] <= shared_limit(capability)
 
 
+@pytest.mark.proof
 def test_128_accumulators_per_thread_spill_and_64_do_not(compiled):
     sizes = {"TILE_M": 128, "TILE_K": 16, "GROUP_M": 8, "num_warps": 4, "num_stages": 2}
     jobs = [("matmul_kernel", "fp32", capability, sizes | {"TILE_N": 64}) for capability in CHIPS]
@@ -86,6 +89,7 @@ def test_128_accumulators_per_thread_spill_and_64_do_not(compiled):
     assert [needs["spilled_bytes"] > 0 for needs in compiled(jobs)] == [False, False, False, True]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("seed", [2, 3, 4, 5])
 @pytest.mark.parametrize("question", ["read", "a", "b", "c", "d"])
 def test_the_solution_passes_whatever_the_hidden_tests_draw(question, seed):

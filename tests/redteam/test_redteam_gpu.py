@@ -64,7 +64,8 @@ def with_other_kind(kind: str, rows: list[dict[str, Any]], honest_lost: list[str
 def test_an_attack_on_a_gpu_scores_nothing_and_gets_its_verdict(graded: tuple[str, Graded], attack: Attack) -> None:
     kind, found = graded
     verdict, points, message = found.found(attack, kind)
-    assert (verdict, points) == (attack.verdict, 0), message
+    assert verdict in attack.verdicts, message
+    assert points == 0, message
 
 
 @pytest.mark.gpu

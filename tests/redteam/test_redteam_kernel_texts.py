@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from helpers.kernel_texts import all_cells
 
+pytestmark = pytest.mark.proof
+
 MAX_READING_S = 2.0
 """Seconds of computing that one kernel's text may take, its launch included; it takes about 0.01."""
 

@@ -13,6 +13,8 @@
 | 2:4 sparse matmul | the library that torch chose, queued and from a graph | m, n, k |
 | dense layer by batch | vendor library | batch, inputs, outputs |
 | ResNet-50 | queued from Python, graph | images, channels, height, width |
+| convolution | NCHW, NHWC | images, channels, height, width |
+| layout change | copy, to NHWC, to NCHW | images, channels, height, width |
 | softmax, layernorm | torch | rows, columns |
 | embedding | torch | bags, rows per bag, elements of a row |
 | launch latency | back to back, graph, launch and wait, empty Triton kernel | elements |
@@ -20,7 +22,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 
-from mlsys.bench.suite import launch, matrix, memory, network, roofs, rowwise
+from mlsys.bench.suite import launch, layouts, matrix, memory, network, roofs, rowwise
 from mlsys.bench.suite.setting import Setting, Sizes
 from mlsys.measure.records import Row
 
@@ -38,6 +40,8 @@ MEASUREMENTS: Mapping[str, Callable[[Setting], Iterator[Row]]] = {
     "2:4 sparse matmul": matrix.sparse_matmul,
     "dense layer by batch": matrix.dense_layer_by_batch,
     "ResNet-50": network.resnet50,
+    "convolution": layouts.convolution,
+    "layout change": layouts.layout_change,
     "softmax": rowwise.softmax,
     "layernorm": rowwise.layernorm,
     "embedding": rowwise.embedding,

@@ -39,6 +39,8 @@ class Sizes:
     batches: tuple[int, ...] = tuple(2**power for power in range(10))
     images: tuple[int, ...] = (1, 32, 256)
     image_side: int = 224
+    layout_images: tuple[int, int, int, int] = (32, 128, 56, 56)
+    layout_filters: int = 256
     rows: int = 65536
     columns: tuple[int, ...] = (1024, 4096, 8192)
     table_bytes: int = 2**30

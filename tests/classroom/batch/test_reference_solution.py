@@ -41,6 +41,7 @@ def test_nobody_is_graded_with_a_test_that_the_labs_own_answer_fails(course: tup
     assert batch.records["right"].run != failed.secret  # other inputs, for those may have been at fault
 
 
+@pytest.mark.proof
 def test_a_test_that_ends_the_judge_is_no_students_fault(course: tuple[Path, CourseTree, Options]) -> None:
     root, tree, options = course
     change_lab(root, {"hidden_size =": "__import__('os')._exit(1)\nhidden_size ="})
@@ -49,6 +50,7 @@ def test_a_test_that_ends_the_judge_is_no_students_fault(course: tuple[Path, Cou
     assert not tree.record("adding", "right").exists()
 
 
+@pytest.mark.proof
 def test_a_question_without_an_answer_of_the_labs_own_stops_nobody(course: tuple[Path, CourseTree, Options]) -> None:
     root, tree, options = course
     change_lab(root, {"    return add(add(x, y), z)\n": '    raise NotImplementedError("add_three")\n'})

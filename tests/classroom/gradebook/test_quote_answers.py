@@ -23,6 +23,8 @@ from mlsys.course.nbgrader import open_gradebook
 from mlsys.course.notebook import read_notebook
 from mlsys.course.tree import CourseTree
 
+pytestmark = pytest.mark.proof
+
 TEXTS = [
     "<script>alert(1)</script>",
     "</pre><script>alert(1)</script>\n\n</pre>\n\n<img src=x onerror=alert(1)>",

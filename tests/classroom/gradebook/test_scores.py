@@ -21,6 +21,8 @@ from mlsys.course.release import release
 from mlsys.course.sample_class import hand_in
 from mlsys.course.tree import CourseTree
 
+pytestmark = pytest.mark.proof
+
 SCORES = """
     SELECT submitted_assignment.student_id, base_cell.name, grade.auto_score, grade.manual_score,
            grade.needs_manual_grade

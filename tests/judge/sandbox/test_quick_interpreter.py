@@ -4,6 +4,10 @@ import os
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.proof
+
 PROGRAM = """
 import os
 os.environ["TRITON_INTERPRET"] = "1"
