@@ -30,8 +30,8 @@ LONGER = {
 }
 """Chapters that may be longer: the first explains the words, the second covers bandwidth, energy and latency, the third
 carries the model that all others use, the fourth follows one prediction down to a profiler's counters, the fifth
-walks three dataflows cycle by cycle, and the last covers device memory and shared memory. The chapter on first kernels teaches a
-language, and reads its compiler."""
+walks three dataflows cycle by cycle, and the last covers device memory and shared memory. The chapter on first
+kernels teaches a language, and reads its compiler."""
 TABLE_LIST_OR_LABEL = re.compile(r"^(?:\||#|\([\w-]+\)=|:{3,}).*$", re.M)
 PAGE_OF = {"amdahl": "limits", "limit": "index", "stages": "first-kernels"}
 """Pages of the interactive figures that are not named for their chapter."""
