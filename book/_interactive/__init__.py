@@ -2,7 +2,19 @@
 
 from collections.abc import Callable
 
-from _interactive import accumulate, amdahl, layouts, limit, numerics, occupancy, roofline, runtimes, systolic, tiling
+from _interactive import (
+    accumulate,
+    amdahl,
+    layouts,
+    limit,
+    numerics,
+    occupancy,
+    roofline,
+    runtimes,
+    stages,
+    systolic,
+    tiling,
+)
 from _interactive.content import Content, Table
 
 FIGURES: dict[str, Callable[[], Content]] = {
@@ -14,6 +26,7 @@ FIGURES: dict[str, Callable[[], Content]] = {
     "occupancy": occupancy.content,
     "roofline": roofline.content,
     "runtimes": runtimes.content,
+    "stages": stages.content,
     "systolic": systolic.content,
     "tiling": tiling.content,
 }

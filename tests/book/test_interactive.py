@@ -38,6 +38,7 @@ FIGURES = (
     "occupancy",
     "roofline",
     "runtimes",
+    "stages",
     "systolic",
     "tiling",
 )
@@ -58,7 +59,7 @@ sphinx:
 
 def _build(root: Path, page: str) -> "subprocess.CompletedProcess[str]":
     """Build a book of one page with the figures of this repository, warnings as errors."""
-    for folder in ("_ext", "_interactive", "_static/interactive"):
+    for folder in ("_ext", "_figures", "_interactive", "_static/interactive"):
         shutil.copytree(
             ROOT / "book" / folder,
             root / "book" / folder,
@@ -634,6 +635,32 @@ def test_sums_overflow_in_sight_and_refuse_what_is_too_large(page: Any) -> None:
         assert first.get_attribute("aria-invalid") == "true"
     first.fill("2")
     assert "FP16: 4,096, an error of 50%, unchanged since product 2,048" in result.inner_text()
+
+
+@pytest.mark.browser
+def test_the_viewer_marks_a_line_in_every_stage_and_says_which_thread_holds_an_element(page: Any) -> None:
+    figure = _figure(page, "stages")
+    slide, typed, result = figure.get_by_role("slider"), figure.get_by_role("spinbutton"), figure.locator(".result")
+    _choose(figure, "Line of the kernel", "y = tl.maximum(x * scale + shift, 0.0)")
+    slide.press("Home")
+    for name, sign in (("Python", "tl.maximum"), ("TTIR", "mulf"), ("TTGIR", "mulf"), ("PTX", "fma"), ("SASS", "FFMA")):
+        assert slide.get_attribute("aria-valuetext") == name
+        chosen = figure.locator("pre .chosen").all_text_contents()
+        assert any(sign in text for text in chosen), name
+        assert all(text.startswith("▸") for text in chosen)
+        if name == "Python":
+            assert "No thread has it yet" in result.inner_text()
+        else:
+            assert _said(figure, "lines") == len(chosen)
+        slide.press("ArrowRight")
+    for element in (0, 137, 511):
+        typed.fill(str(element))
+        held = 32 * _said(figure, "warp") + _said(figure, "lane")
+        assert 4 * held + _said(figure, "place") == element
+    for wrong in ("512", "-1", "1.5", ""):
+        typed.fill(wrong)
+        assert result.locator(".limit").inner_text() == "The block has the elements 0 to 511"
+        assert figure.locator("svg .holds").count() == 0
 
 
 @pytest.mark.browser

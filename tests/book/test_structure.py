@@ -20,6 +20,7 @@ from course_concepts import chapters  # noqa: E402
 CHAPTERS = chapters(ROOT)
 WORDS = (1200, 2500)
 LONGER = {
+    "first-kernels": 4000,  # teaches a language, and reads its compiler
     "gpu": 3200,  # maps a launch, its memories and its waits
     "kernel": 3500,  # explains the words
     "layouts": 3050,  # covers device memory and shared memory
@@ -31,7 +32,13 @@ LONGER = {
 }
 """Chapters that may be longer, in words."""
 TABLE_LIST_OR_LABEL = re.compile(r"^(?:\||#|\([\w-]+\)=|:{3,}).*$", re.M)
-PAGE_OF = {"accumulate": "numerics", "amdahl": "limits", "limit": "index", "occupancy": "gpu"}
+PAGE_OF = {
+    "accumulate": "numerics",
+    "amdahl": "limits",
+    "limit": "index",
+    "occupancy": "gpu",
+    "stages": "first-kernels",
+}
 """Pages of the interactive figures that are not named for their chapter."""
 PAGES = pages.built_pages()
 
