@@ -849,7 +849,7 @@ x, f, bias, y = (
     torch.empty(shape, dtype=torch.float16, device="meta")
     for shape in [(32, 14, 14, 256), (256, 3, 3, 256), (256,), (32, 14, 14, 256)]
 )
-same = {"STRIDE": 1, "PADDING": 1, "TILE_M": 128, "TILE_N": 64, "TILE_K": 32, "num_warps": 4, "num_stages": 3}
+same = {"STRIDE": 1, "PADDING": 1, "TILE_M": 64, "TILE_N": 64, "TILE_K": 32, "num_warps": 4, "num_stages": 3}
 for kernel, launch, more, inputs in [
     (conv_kernel, launch_conv, {}, (x, f)),
     (grouped_kernel, launch_grouped, {"GROUPS": 1, "RELU": 1}, (x, f, bias)),

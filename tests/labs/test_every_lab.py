@@ -88,6 +88,18 @@ def shift_scale_kernel(x, shift, scale, y, rows, cols, a, b, c, d, ROWS: tl.cons
     pass
 """,
     ),
+    ("convolution", "a", "its operations"): (
+        "a-counts",
+        """
+from mlsys.ops import conv_output_size as places
+
+def output_size(size, taps, stride, padding):
+    return places(size, taps, stride, padding)
+
+def multiply_adds(n, size, c, k, taps, stride, padding):
+    return n * places(size, taps, stride, padding) ** 2 * k * taps**2 * c
+""",
+    ),
     ("tiling", "a", "its counts"): (
         "a-traffic",
         """
