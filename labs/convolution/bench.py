@@ -95,9 +95,9 @@ class Case:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Images, channels, rows, columns; filters, taps; stride, padding."""
+        """Images, channels, rows, columns; filters, rows and columns of taps; stride."""
         layer = self.layer
-        return (layer.n, layer.c, layer.h, layer.w, layer.k, layer.r, layer.s, layer.stride, layer.padding)
+        return (layer.n, layer.c, layer.h, layer.w, layer.k, layer.r, layer.s, layer.stride)
 
     @property
     def tflop(self) -> float:
