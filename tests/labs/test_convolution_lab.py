@@ -39,7 +39,7 @@ FAULTS = {  # question, what: right, wrong
     ("b", "no border"): ("inside else None", "True else None"),
     ("c", "no mask of the columns"): (COLUMNS, ""),
     ("c", "no mask of the rows above"): ("(row >= 0) & ", ""),
-    ("c", "no mask of the rest of j"): ("(m < N * P * Q)[:, None] & (r < R)[None, :]", "(m < N * P * Q)[:, None]"),
+    ("c", "no mask of the rest of j"): ("taken = (r < R)[:, None] & (k < K)", "taken = (r < r + 1)[:, None] & (k < K)"),
     ("c", "no border"): ("p * STRIDE - PADDING", "p * STRIDE"),
     ("c", "a stride of one"): ("q * STRIDE - PADDING", "q - PADDING"),
     ("c", "columns for rows"): ("PADDING)[:, None] + r[None, :]", "PADDING)[:, None] + s[None, :]"),
@@ -63,7 +63,7 @@ FAULTS = {  # question, what: right, wrong
     ("e", "tiles counted along pixels"): ("tl.cdiv(K, TILE_N)", "K // TILE_N"),
     ("e", "no ReLU"): ("acc = tl.maximum(acc, 0.0)", "acc = acc * 1.0"),
     ("challenge", "no mask of the channels"): ("inside[:, None] & (c < C)[None, :]", "inside[:, None]"),
-    ("challenge", "one filter"): ("(r * S + s) * C + c, mask", "(r * S + s) * C, mask"),
+    ("challenge", "one filter"): ("f_ptr + (r * S + s) * C + c", "f_ptr + c"),
     ("challenge", "no stride"): ("m % Q * STRIDE", "m % Q"),
 }  # fmt: skip
 SOLUTIONS = {"a": "a-counts", "b": "b-element"}
