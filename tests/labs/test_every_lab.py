@@ -91,13 +91,14 @@ def shift_scale_kernel(x, shift, scale, y, rows, cols, a, b, c, d, ROWS: tl.cons
     ("convolution", "a", "its operations"): (
         "a-counts",
         """
-from mlsys.ops import conv_output_size as places
-
 def output_size(size, taps, stride, padding):
-    return places(size, taps, stride, padding)
+    return ops.conv_output_size(size, taps, stride, padding)
 
 def multiply_adds(n, size, c, k, taps, stride, padding):
-    return n * places(size, taps, stride, padding) ** 2 * k * taps**2 * c
+    window = {"kernel": taps, "stride": stride, "padding": padding, "dtype": "fp16"}
+    return int(ops.conv2d(n=n, c_in=c, h=size, w=size, c_out=k, **window).flop_count) // 2
+
+copied_bytes = implicit_bytes = separate_bytes = fused_bytes = multiply_adds
 """,
     ),
     ("tiling", "a", "its counts"): (
