@@ -1232,11 +1232,11 @@ for name, (n, size, c, k, taps) in layers.items():
         moved = count(n, size, c, k, taps, 1, taps // 2, 2)
         points.append(replace(op, name=f"{name}, {how}", read_count=moved - op.write_count))
 axes = Roofline.of(Hardware.get("h200"), "fp16").plot(points)
+axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18), ncol=2, fontsize=9)
 
 # %% [markdown]
-# cuDNN's own kernels, and the fastest that this course has in Triton, go further in three ways: the copy engine of newer
-# GPUs fetches a whole box of pixels and fills the border with zeros by itself; tiles are chosen for each layer; and a
-# program stores one tile while the next arrives.
+# The fastest convolution that this course has in Triton goes further in two ways: the copy engine of newer GPUs fetches a
+# whole box of pixels and fills the border with zeros by itself, and each layer has tiles of its own.
 #
 # Last, see your points.
 
