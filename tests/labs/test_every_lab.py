@@ -116,6 +116,19 @@ def shift_scale_kernel(x, shift, scale, y, rows, cols, a, b, c, d, ROWS: tl.cons
     pass
 """,
     ),
+    ("convolution", "a", "its operations"): (
+        "a-counts",
+        """
+def output_size(size, taps, stride, padding):
+    return ops.conv_output_size(size, taps, stride, padding)
+
+def multiply_adds(n, size, c, k, taps, stride, padding):
+    window = {"kernel": taps, "stride": stride, "padding": padding, "dtype": "fp16"}
+    return int(ops.conv2d(n=n, c_in=c, h=size, w=size, c_out=k, **window).flop_count) // 2
+
+copied_bytes = implicit_bytes = separate_bytes = fused_bytes = multiply_adds
+""",
+    ),
     ("tiling", "a", "its counts"): (
         "a-traffic",
         """

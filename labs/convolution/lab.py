@@ -1,0 +1,1248 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+#   mlsys:
+#     lab: convolution
+#     version: "1"
+#     withheld: [mlsys.ops]
+# ---
+
+
+# %% [markdown]
+# # Convolution as a matrix product
+#
+# A convolution slides filters over an image. At every position it multiplies a small window of the image with each
+# filter and adds up the products. Nearly all the work of networks such as ResNet is in convolutions, and a GPU is
+# fastest at one thing, the product of matrices. So the windows become the rows of a matrix, and the filters the columns
+# of another.
+#
+# The matrix of windows is several times as large as the image, because each pixel is in many windows. A good kernel
+# never stores it. It computes, for every element of the matrix, where that element is in the image, and loads it from
+# there. This is called **implicit GEMM** (general matrix multiplication).
+#
+# **The question of this lab: how does a convolution become a matrix product without a copy of its windows, and what
+# does it take to write that kernel so that it is right for every padding, stride and layout, and fast?**
+#
+# You will predict, count, write, measure, and explain:
+#
+# | | what you do | what comes out |
+# |---|---|---|
+# | predictions | guess five numbers | compared with the truth at the end |
+# | a | count bytes with and without the copy, and with fusion | six formulas |
+# | b | find an element of the window matrix in the image | a function in Python |
+# | c | write the convolution in Triton | a kernel for every padding, stride and layout |
+# | d | add groups, bias and ReLU | a kernel that does three steps in one |
+# | e | take the division out of the loop | a kernel for images with the channels last |
+# | f (GPU) | race it on layers of ResNet-50 | a share of a reference kernel's speed |
+# | challenge | a convolution with one filter per channel | a kernel without a matrix product |
+# | gap | explain why prediction and count differ | four causes |
+#
+# Plan for three to four hours. You need Python, and you should have written a tiled matrix product in Triton, as in the
+# lab on tiling. Without a GPU you can finish everything except the question marked (GPU). Hints cost no points: each
+# question has three, from a nudge to nearly the whole answer.
+#
+# Write only in the cells that hold `raise NotImplementedError`, `None`, `pass` or "Your answer". You may add cells. Read
+# the test cells, and run them as often as you like. When the lab is graded, the original versions of these cells run,
+# with more shapes.
+
+# %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "setup", "role": "setup"}
+import importlib.util
+import subprocess
+import sys
+
+if importlib.util.find_spec("mlsys") is None:
+    subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "MLSYS_WHEEL_URL"], check=True)
+
+from mlsys import Hardware, grading, ops
+from mlsys.grading.compiler_report import compiler_report
+
+DEVICE = grading.use_device()  # before triton is imported: without a GPU it turns on Triton's interpreter
+
+import torch
+import triton
+import triton.language as tl
+
+scorecard = grading.Scorecard(
+    {"a": 10, "b": 10, "c": 25, "d": 15, "e": 15, "f": 5, "f-why": 5, "challenge": 10, "gap": 5},
+    gpu=["f"],
+    read=["f-why"],
+)
+
+# %% [markdown]
+# ## Predictions
+#
+# Before you count anything, note what you expect; a guess will do. You are not graded on how close you come. The point
+# is to have something to be surprised by. Running the cell **seals** the numbers: it stores them together with the
+# time. So leave the cell alone once you have gone on.
+#
+# 1. `windows_grow`: filters of 3 x 3 **taps** slide over an image of 56 x 56 pixels, one pixel at a time, with a border
+#    of zeros so that the result has the same size. How many *times* as many numbers as the image does the matrix of all
+#    windows have?
+# 2. `zero_share`: the same filters on an image of 7 x 7 pixels. What share of all multiplications has a zero of the
+#    border as a factor? Give a number between 0 and 1.
+# 3. `fused_gain`: a convolution of 1 x 1 taps turns 64 channels into 256. Then come a bias and ReLU. As three kernels or
+#    as one: how many *times* fewer bytes does the single kernel move?
+# 4. `pieces`: memory delivers pieces of 32 bytes. A program loads 32 channels of one pixel, in numbers of 2 bytes. If
+#    the channels of a pixel are neighbors in memory, that is 2 pieces. How many is it if each channel is stored as an
+#    image of its own?
+# 5. `share_of_library`: what share of the speed of NVIDIA's library will your kernel reach on a layer of ResNet-50 with
+#    3 x 3 taps, bias and ReLU? Give a number such as 0.1, 0.5 or 1. (Question f measures it if you have a GPU.)
+
+# %% nbgrader={"grade": false, "grade_id": "gap-predictions", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "gap", "role": "predict", "needs": ["setup"]}
+### BEGIN SOLUTION
+#: windows_grow = None
+#: zero_share = None
+#: fused_gain = None
+#: pieces = None
+#: share_of_library = None
+windows_grow = 9
+zero_share = 0.1
+fused_gain = 3
+pieces = 32
+share_of_library = 0.5
+### END SOLUTION
+predictions = grading.seal(
+    windows_grow=windows_grow,
+    zero_share=zero_share,
+    fused_gain=fused_gain,
+    pieces=pieces,
+    share_of_library=share_of_library,
+)
+
+# %% [markdown]
+# ## What is computed
+#
+# There are n images x, each with height h, width w and c **channels** (three for a color photograph, hundreds inside a
+# network). There are k filters f, each with r x s taps for every channel. The result y has one channel per filter. With
+# a **stride** of t and a **padding** of z rows and columns of zeros on every side,
+#
+# ```
+# y[n, p, q, k]  =  sum over r, s, c  of   x[n, p t + r - z, q t + s - z, c]  *  f[k, r, s, c]
+# ```
+#
+# where x counts as zero outside the image. In words: the window of result pixel (p, q) begins at row p t - z and column
+# q t - z of the image.
+#
+# This lab writes the indices of a tensor in the order image, row, column, channel. In memory, the channels of a pixel
+# may be neighbors, which is called **channels last** or NHWC; or each channel may be an image of its own, **channels
+# first** or NCHW. That is only a matter of strides, as the next cell shows. (PyTorch writes the indices in the order
+# image, channel, row, column, whatever the memory looks like.)
+
+# %%
+last = torch.zeros(2, 7, 5, 4)  # 2 images of 7 x 5 pixels and 4 channels
+first = torch.zeros(2, 4, 7, 5).permute(0, 2, 3, 1)  # the same shape, channels first in memory
+print("channels last: ", tuple(last.shape), last.stride())
+print("channels first:", tuple(first.shape), first.stride())
+
+# %% [markdown]
+# ## a. Count
+#
+# The images are square, with `size` rows and columns, and so are the filters, with `taps` rows and columns. Every number
+# has `itemsize` bytes. Return plain ints:
+#
+# - `output_size(size, taps, stride, padding)`: rows (and columns) of the result. Only windows that are wholly inside the
+#   padded image count.
+# - `multiply_adds(n, size, c, k, taps, stride, padding)`: all of them, those with zeros of the border included.
+# - `copied_bytes(...)`: a first kernel reads the images and writes the matrix of all windows, which has a row per result
+#   pixel and a column per tap and channel. A second one reads that matrix and the filters and writes the result. Count
+#   the bytes of both.
+# - `implicit_bytes(...)`: one kernel; images and filters are read once, and the result is written once.
+# - `separate_bytes(...)`: that kernel, then one that adds a bias, which has a number per filter, and then one that
+#   applies ReLU, max(y, 0). Each kernel reads all its inputs and writes all its results.
+# - `fused_bytes(...)`: all three steps in one kernel.
+#
+# Do the counting yourself: `mlsys.ops` contains such counts, so it is removed from the package when the lab is graded,
+# and an answer that calls it ends in an error.
+#
+# <details><summary>Hint 1</summary>
+# How many places can a window of 3 have on 5 pixels? And if it may only be at every second place? Draw it.
+# </details>
+# <details><summary>Hint 2</summary>
+# The padded image has size + 2 padding rows. The last window begins at row size + 2 padding - taps or before. For the
+# bytes, count numbers of each tensor: images n size size c, windows n p p taps taps c, filters k taps taps c, result n p
+# p k, where p is the output size.
+# </details>
+# <details><summary>Hint 3</summary>
+# <code>(size + 2 * padding - taps) // stride + 1</code>. Copied: images + 2 windows + filters + result. Separate:
+# images + filters + 5 results + k. Fused: images + filters + result + k.
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "a-counts", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "a", "role": "solution", "needs": ["setup"], "title": "Count"}
+def output_size(size, taps, stride, padding):
+    """Return the rows of the result."""
+    ### BEGIN SOLUTION
+    #: raise NotImplementedError("output_size")
+    return (size + 2 * padding - taps) // stride + 1
+    ### END SOLUTION
+
+
+def multiply_adds(n, size, c, k, taps, stride, padding):
+    """Return the multiply-adds of the convolution."""
+    ### BEGIN SOLUTION
+    #: raise NotImplementedError("multiply_adds")
+    return n * output_size(size, taps, stride, padding) ** 2 * k * taps**2 * c
+    ### END SOLUTION
+
+
+def copied_bytes(n, size, c, k, taps, stride, padding, itemsize):
+    """Return the bytes with a copy of all windows."""
+    ### BEGIN SOLUTION
+    #: raise NotImplementedError("copied_bytes")
+    windows = n * output_size(size, taps, stride, padding) ** 2 * taps**2 * c
+    return implicit_bytes(n, size, c, k, taps, stride, padding, itemsize) + 2 * windows * itemsize
+    ### END SOLUTION
+
+
+def implicit_bytes(n, size, c, k, taps, stride, padding, itemsize):
+    """Return the bytes without that copy."""
+    ### BEGIN SOLUTION
+    #: raise NotImplementedError("implicit_bytes")
+    result = n * output_size(size, taps, stride, padding) ** 2 * k
+    return (n * size**2 * c + k * taps**2 * c + result) * itemsize
+    ### END SOLUTION
+
+
+def separate_bytes(n, size, c, k, taps, stride, padding, itemsize):
+    """Return the bytes of convolution, bias and ReLU as three kernels."""
+    ### BEGIN SOLUTION
+    #: raise NotImplementedError("separate_bytes")
+    result = n * output_size(size, taps, stride, padding) ** 2 * k
+    return implicit_bytes(n, size, c, k, taps, stride, padding, itemsize) + (4 * result + k) * itemsize
+    ### END SOLUTION
+
+
+def fused_bytes(n, size, c, k, taps, stride, padding, itemsize):
+    """Return the bytes of convolution, bias and ReLU as one kernel."""
+    ### BEGIN SOLUTION
+    #: raise NotImplementedError("fused_bytes")
+    return implicit_bytes(n, size, c, k, taps, stride, padding, itemsize) + k * itemsize
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "a-test", "locked": true, "points": 10, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "a", "role": "test", "needs": ["setup"]}
+# Windows of 3 on 5 pixels: at 0, 1, 2; with a border of one, 5 places; every second of those, 3; on 6 pixels too.
+for sizes, right in [((5, 3, 1, 0), 3), ((5, 3, 1, 1), 5), ((5, 3, 2, 1), 3), ((6, 3, 2, 1), 3), ((4, 1, 3, 0), 2)]:
+    grading.assert_equal(output_size(*sizes), right, what=f"output_size{sizes}")
+# 2 images of 5 x 5 with 3 channels: 75 numbers each. 4 filters of 3 x 3 taps: 108 numbers. The result: 2 x 25 x 4 = 200.
+layer = (2, 5, 3, 4, 3, 1, 1)
+grading.assert_equal(multiply_adds(*layer), 5400, what=f"multiply_adds{layer}: 200 numbers, 27 products each")
+grading.assert_equal(copied_bytes(*layer, 2), 6316, what=f"copied_bytes{(*layer, 2)}: windows of 50 x 27 numbers")
+grading.assert_equal(implicit_bytes(*layer, 2), 916, what=f"implicit_bytes{(*layer, 2)}: 150 + 108 + 200 numbers")
+grading.assert_equal(separate_bytes(*layer, 2), 2524, what=f"separate_bytes{(*layer, 2)}: and the result 4 times more")
+grading.assert_equal(fused_bytes(*layer, 2), 924, what=f"fused_bytes{(*layer, 2)}: and 4 numbers of the bias")
+layer = (1, 6, 2, 3, 3, 2, 1)
+grading.assert_equal(multiply_adds(*layer), 486, what=f"multiply_adds{layer}: 27 numbers, 18 products each")
+grading.assert_equal(implicit_bytes(*layer, 4), 612, what=f"implicit_bytes{(*layer, 4)}: a stride of 2")
+### BEGIN HIDDEN TESTS
+draw = grading.Draws("a")
+for itemsize in (1, 2, 4):
+    taps, stride, padding = draw.integer(1, 5), draw.integer(1, 4), draw.integer(0, 3)
+    size, c, k = draw.integer(5, 40), draw.integer(1, 70), draw.integer(1, 70)
+    places = len([row for row in range(-padding, size + padding) if row + taps <= size + padding][::stride])
+    pixels = sum(places for _ in range(3 * places))  # 3 images
+    x, f, y, windows = 3 * size * size * c, k * taps * taps * c, pixels * k, pixels * taps * taps * c
+    layer = (3, size, c, k, taps, stride, padding)
+    grading.assert_equal(output_size(size, taps, stride, padding), places, what=f"output_size for {layer}")
+    grading.assert_equal(multiply_adds(*layer), windows * k, what=f"multiply_adds{layer}")
+    for count, numbers in [
+        (copied_bytes, (x + windows) + (windows + f + y)),
+        (implicit_bytes, x + f + y),
+        (separate_bytes, (x + f + y) + (y + k + y) + (y + y)),
+        (fused_bytes, x + f + k + y),
+    ]:
+        grading.assert_equal(count(*layer, itemsize), numbers * itemsize, what=f"a count of bytes for {layer}")
+### END HIDDEN TESTS
+scorecard.passed("a")
+
+# %% [markdown]
+# ## b. Find an element of the window matrix
+#
+# As a matrix product, the convolution has
+#
+# - one row per result pixel: pixel m of all, where m = (n P + p) Q + q, and P x Q is the size of a result;
+# - one column per filter;
+# - and a sum over j, which counts taps and channels: j = (r S + s) C + c, with the channels running fastest.
+#
+# The matrix of windows, A, has an element for each m and j. It is never stored, so you must be able to say where the
+# element comes from. Write `window_element(m, j, size, c, taps, stride, padding)` for square images and filters. It
+# returns four ints (n, row, column, channel), the place in the images; or `None` if that place is in the border of
+# zeros.
+#
+# <details><summary>Hint 1</summary>
+# Undo the two formulas. If j = (r S + s) C + c with c below C, then c is what remains after a division of j by C. What
+# is the quotient?
+# </details>
+# <details><summary>Hint 2</summary>
+# <code>channel = j % c</code>, <code>s = j // c % taps</code>, <code>r = j // (c * taps)</code>. The same with m, Q and
+# P. The window of pixel (p, q) begins at row p stride - padding.
+# </details>
+# <details><summary>Hint 3</summary>
+# <code>row = m // places % places * stride - padding + r</code>, where <code>places</code> is the output size; the same
+# with <code>m % places</code> and s for the column, and the image is <code>m // (places * places)</code>. A row below 0
+# or from <code>size</code> on is in the border.
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "b-element", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "b", "role": "solution", "needs": ["setup", "a"], "title": "Find an element of the window matrix"}
+def window_element(m, j, size, c, taps, stride, padding):
+    """Return (n, row, column, channel) of element (m, j) of the window matrix, or None in the border."""
+    ### BEGIN SOLUTION
+    #: raise NotImplementedError("window_element")
+    places = (size + 2 * padding - taps) // stride + 1
+    row = m // places % places * stride - padding + j // (c * taps)
+    column = m % places * stride - padding + j // c % taps
+    inside = 0 <= row < size and 0 <= column < size
+    return (m // places**2, row, column, j % c) if inside else None
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "b-test", "locked": true, "points": 10, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "b", "role": "test", "needs": ["setup", "a"]}
+def check_element(m, j, sizes, right):
+    """Compare window_element(m, j, *sizes) with the right place."""
+    found = window_element(m, j, *sizes)
+    found = tuple(found) if isinstance(found, list) else found
+    if found != right:
+        should = "" if right == "hidden" else f", should be {right}"
+        raise grading.WrongAnswer(f"window_element{(m, j, *sizes)} is {found}{should}")
+
+
+# 5 x 5 pixels, 2 channels, 3 x 3 taps, stride 1, no border: results of 3 x 3, windows of 18 numbers.
+check_element(0, 0, (5, 2, 3, 1, 0), (0, 0, 0, 0))
+check_element(0, 1, (5, 2, 3, 1, 0), (0, 0, 0, 1))  # channels run fastest
+check_element(0, 2, (5, 2, 3, 1, 0), (0, 0, 1, 0))  # then the columns of the filter
+check_element(0, 6, (5, 2, 3, 1, 0), (0, 1, 0, 0))  # then its rows
+check_element(4, 17, (5, 2, 3, 1, 0), (0, 3, 3, 1))  # pixel (1, 1), the last tap
+check_element(9, 0, (5, 2, 3, 1, 0), (1, 0, 0, 0))  # the second image
+# With a border of 1, the first window begins outside.
+check_element(0, 0, (5, 2, 3, 1, 1), None)
+check_element(0, 8, (5, 2, 3, 1, 1), (0, 0, 0, 0))
+check_element(24, 17, (5, 2, 3, 1, 1), None)
+# A stride of 2: results of 3 x 3.
+check_element(4, 8, (5, 2, 3, 2, 1), (0, 2, 2, 0))
+check_element(5, 9, (5, 2, 3, 2, 1), (0, 2, 4, 1))
+### BEGIN HIDDEN TESTS
+draw = grading.Draws("b")
+for _ in range(4):
+    size, channels, taps = draw.integer(5, 9), draw.integer(1, 5), draw.integer(1, 4)
+    stride, padding = draw.integer(1, 3), draw.integer(0, 2)
+    # Images of their own places, counted from 1, unfolded by the library; zeros are the border.
+    places = torch.arange(1.0, 1 + 3 * size * size * channels).reshape(3, size, size, channels)
+    unfolded = torch.nn.functional.unfold(places.permute(0, 3, 1, 2), taps, padding=padding, stride=stride)
+    unfolded = unfolded.reshape(3, channels, taps * taps, -1).permute(0, 3, 2, 1).flatten(0, 1).flatten(1)
+    for _ in range(6):
+        m, j = draw.integer(0, unfolded.shape[0] - 1), draw.integer(0, unfolded.shape[1] - 1)
+        place = int(unfolded[m, j]) - 1
+        there = [int(index) for index in torch.unravel_index(torch.tensor(place), places.shape)] if place >= 0 else None
+        found = window_element(m, j, size, channels, taps, stride, padding)
+        if (list(found) if isinstance(found, (list, tuple)) else found) != there:
+            raise grading.WrongAnswer(f"window_element is wrong for {(size, channels, taps, stride, padding)}")
+### END HIDDEN TESTS
+scorecard.passed("b")
+
+# %% [markdown]
+# ## c. The convolution in Triton
+#
+# Now write the kernel. It is a tiled matrix product whose left operand is found as in question b. A tile of the result
+# is TILE_M pixels times TILE_N filters, and each step of the loop takes the next TILE_K values of j.
+#
+# The **contract**:
+#
+# - The grid has two dimensions. Program (i, l), that is `tl.program_id(0)` and `tl.program_id(1)`, computes pixels i
+#   TILE_M ... (i + 1) TILE_M - 1 and filters l TILE_N ... (l + 1) TILE_N - 1.
+# - x is (N, H, W, C), f is (K, R, S, C) and y is (N, P, Q, K). Each may have any strides. R, S, STRIDE and PADDING are
+#   constants.
+# - The kernel is right for all sizes from 1 up, any stride, any padding, and tiles that do not divide anything.
+# - All three have the same dtype, float32 or float16. **The sum is always kept in float32.** Write `tl.dot(a, b, acc,
+#   input_precision="ieee")`; without that option Triton may round float32 inputs to 10 bits.
+#
+# In a kernel, `//` and `%` work on blocks as they do on numbers, as long as nothing is negative. So take the quotients
+# of m and j, which are never negative, before you subtract the padding.
+#
+# The lab's own functions launch your kernels, so you write only kernels. They refuse what a kernel does not take, with
+# the name of what is wrong. Use `run` to try things out.
+
+
+# %% nbgrader={"grade": false, "grade_id": "launches", "locked": true, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "setup", "role": "setup"}
+def refuse(x, f, y, stride, padding, groups=1):
+    """Raise an error if the tensors and numbers do not make a convolution."""
+    for name, value, least in (("STRIDE", stride, 1), ("PADDING", padding, 0), ("GROUPS", groups, 1)):
+        if type(value) is not int or value < least:
+            raise ValueError(f"{name} is {value!r}: give an int, {least} or more")
+    for name, tensor in (("x", x), ("f", f), ("y", y)):
+        if tensor.dtype not in (torch.float32, torch.float16) or tensor.dtype != x.dtype:
+            raise ValueError(f"{name} is {tensor.dtype}, x is {x.dtype}: give both as float32 or as float16")
+        if tensor.dim() != 4 or 0 in tensor.shape:
+            raise ValueError(f"{name} has shape {tuple(tensor.shape)}: give four sides, each 1 or more")
+    (images, height, width, channels), (filters, rows, cols, taken) = x.shape, f.shape
+    if channels % groups or filters % groups or channels // groups != taken:
+        raise ValueError(
+            f"{channels} channels, {filters} filters of {taken} channels, {groups} groups: groups must divide both, and "
+            "a filter has channels / groups"
+        )
+    if rows > height + 2 * padding or cols > width + 2 * padding:
+        raise ValueError(f"a filter of {rows} x {cols} does not fit {height} x {width} pixels with padding {padding}")
+    result = [(size + 2 * padding - taps) // stride + 1 for size, taps in ((height, rows), (width, cols))]
+    if tuple(y.shape) != (images, *result, filters):
+        raise ValueError(f"y has shape {tuple(y.shape)}: the result has {(images, *result, filters)}")
+
+
+def launch_conv(kernel, constants, y, x, f):
+    """Launch one program per tile of TILE_M pixels x TILE_N filters."""
+    refuse(x, f, y, constants["STRIDE"], constants["PADDING"])
+    (N, H, W, C), (K, R, S, _), (_, P, Q, _) = x.shape, f.shape, y.shape
+    grid = (triton.cdiv(N * P * Q, constants["TILE_M"]), triton.cdiv(K, constants["TILE_N"]))
+    strides = (*x.stride(), *f.stride(), *y.stride())
+    kernel[grid](x, f, y, N, H, W, C, K, P, Q, *strides, R=R, S=S, **constants)
+
+
+def launch_conv_first(kernel, constants, y, x, f):
+    """Launch with a result that has the channels first in memory."""
+    first = torch.empty_like(y.permute(0, 3, 1, 2), memory_format=torch.contiguous_format).permute(0, 2, 3, 1)
+    launch_conv(kernel, constants, first, x, f)
+    y.copy_(first)
+
+
+def launch_grouped(kernel, constants, y, x, f, bias):
+    """Launch one program per tile and group; C and K are the channels and filters of one group."""
+    groups = constants["GROUPS"]
+    refuse(x, f, y, constants["STRIDE"], constants["PADDING"], groups)
+    (N, H, W, _), (K, R, S, C), (_, P, Q, _) = x.shape, f.shape, y.shape
+    grid = (triton.cdiv(N * P * Q, constants["TILE_M"]), triton.cdiv(K // groups, constants["TILE_N"]), groups)
+    strides = (*x.stride(), *f.stride(), *y.stride())
+    named = {name: value for name, value in constants.items() if name != "GROUPS"}
+    kernel[grid](x, f, bias, y, N, H, W, C, K // groups, P, Q, *strides, R=R, S=S, **named)
+
+
+def launch_grouped_first(kernel, constants, y, x, f, bias):
+    """Launch with a result that has the channels first in memory."""
+    first = torch.empty_like(y.permute(0, 3, 1, 2), memory_format=torch.contiguous_format).permute(0, 2, 3, 1)
+    launch_grouped(kernel, constants, first, x, f, bias)
+    y.copy_(first)
+
+
+def launch_stepping(kernel, constants, y, x, f, bias):
+    """Launch one program per tile, numbered in one dimension; all tensors are contiguous, channels last."""
+    stride, padding = constants["STRIDE"], constants["PADDING"]
+    refuse(x, f, y, stride, padding)
+    for name, tensor in (("x", x), ("f", f), ("y", y), ("bias", bias)):
+        if not tensor.is_contiguous():
+            raise ValueError(f"{name} has strides {tensor.stride()}: this kernel needs the channels last, without gaps")
+    (N, H, W, C), (K, R, S, _), (_, P, Q, _) = x.shape, f.shape, y.shape
+    if C % constants["TILE_K"]:
+        raise ValueError(f"TILE_K is {constants['TILE_K']}, and there are {C} channels: TILE_K must divide them")
+    grid = (triton.cdiv(N * P * Q, constants["TILE_M"]) * triton.cdiv(K, constants["TILE_N"]),)
+    kernel[grid](x, f, bias, y, N * P * Q, H, W, C, K, P, Q, R=R, S=S, **constants)
+
+
+def launch_depthwise(kernel, constants, y, x, f):
+    """Launch one program per PIXELS pixels x CHANNELS channels; f is (R, S, C), all contiguous, channels last."""
+    N, H, W, C = x.shape
+    _, P, Q, _ = y.shape
+    grid = (triton.cdiv(N * P * Q, constants["PIXELS"]), triton.cdiv(C, constants["CHANNELS"]))
+    kernel[grid](x, f, y, N * P * Q, H, W, C, P, Q, R=f.shape[0], S=f.shape[1], **constants)
+
+
+def right_conv(x, f, bias=None, stride=1, padding=0, groups=1, relu=False):
+    """Return the library's result in float64, rounded to the dtype of x, channels last."""
+    image, filters = x.double().permute(0, 3, 1, 2), f.double().permute(0, 3, 1, 2)
+    shift = None if bias is None else bias.double()
+    y = torch.nn.functional.conv2d(image, filters, shift, stride=stride, padding=padding, groups=groups)
+    return (y.relu() if relu else y).permute(0, 2, 3, 1).to(x.dtype).contiguous()
+
+
+def images(draw, n, h, w, c, layout="last", **how):
+    """Draw images, or filters, of shape (n, h, w, c) with their memory in some layout."""
+    if layout == "first":
+        return draw.matrix(n * c, h * w, **how).view(n, c, h, w).permute(0, 2, 3, 1)
+    return draw.matrix(n * h * w, c, layout="row" if layout == "last" else layout, **how).view(n, h, w, c)
+
+
+def run(launch, kernel, constants, x, f, *bias):
+    """Launch a kernel with a fresh result, and return it."""
+    stride, padding = constants["STRIDE"], constants["PADDING"]
+    shape = [(x.shape[axis] + 2 * padding - f.shape[axis]) // stride + 1 for axis in (1, 2)]
+    y = torch.full((x.shape[0], *shape, f.shape[0]), float("nan"), dtype=x.dtype, device=x.device)
+    launch(kernel, constants, y, x, f, *bias)
+    return y
+
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+# Start from the tiled matrix product. What changes is only how the blocks of addresses are made. For the window matrix
+# you need four blocks, n, row, column and channel: which of them depend on m alone, which on j alone, and which on both?
+# </details>
+# <details><summary>Hint 2</summary>
+# Before the loop, from <code>m = tl.program_id(0) * TILE_M + tl.arange(0, TILE_M)</code>: n, and the first row and column
+# of each window, <code>m // Q % P * STRIDE - PADDING</code>. In the loop, from <code>j = start + tl.arange(0, TILE_K)</code>:
+# r, s and c. The row is <code>first_row[:, None] + r[None, :]</code>. The mask tests five things: m, j, the row (from
+# both sides) and the column.
+# </details>
+# <details><summary>Hint 3</summary>
+# <code>a = tl.load(x_ptr + n[:, None] * stride_xn + row * stride_xh + col * stride_xw + c[None, :] * stride_xc,
+# mask=inside, other=0.0)</code>. The filters are TILE_K x TILE_N: <code>f_ptr + k[None, :] * stride_fk + (r * stride_fr +
+# s * stride_fs + c * stride_fc)[:, None]</code>, with a mask of j and k. At the end store to <code>y_ptr</code> with n, p,
+# q and k.
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "c-kernel", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "c", "role": "solution", "needs": ["setup"], "title": "The convolution in Triton"}
+@triton.jit
+def conv_kernel(
+    x_ptr, f_ptr, y_ptr,
+    N, H, W, C, K, P, Q,
+    stride_xn, stride_xh, stride_xw, stride_xc,
+    stride_fk, stride_fr, stride_fs, stride_fc,
+    stride_yn, stride_yp, stride_yq, stride_yk,
+    R: tl.constexpr, S: tl.constexpr, STRIDE: tl.constexpr, PADDING: tl.constexpr,
+    TILE_M: tl.constexpr, TILE_N: tl.constexpr, TILE_K: tl.constexpr,
+):  # fmt: skip
+    """Compute TILE_M pixels x TILE_N filters of y per program."""
+    ### BEGIN SOLUTION
+    #: pass  # your kernel
+    m = tl.program_id(0) * TILE_M + tl.arange(0, TILE_M)
+    k = tl.program_id(1) * TILE_N + tl.arange(0, TILE_N)
+    n = (m // (P * Q)).to(tl.int64)  # 64-bit, for n * stride can pass 2^31
+    p = m // Q % P
+    q = m % Q
+    images = x_ptr + n * stride_xn
+    filters = f_ptr + k * stride_fk
+    acc = tl.zeros((TILE_M, TILE_N), dtype=tl.float32)
+    for start in range(0, R * S * C, TILE_K):
+        j = start + tl.arange(0, TILE_K)
+        c = j % C
+        s = j // C % S
+        r = j // C // S
+        row = (p * STRIDE - PADDING)[:, None] + r[None, :]
+        col = (q * STRIDE - PADDING)[:, None] + s[None, :]
+        inside = (row >= 0) & (row < H) & (col >= 0) & (col < W) & (m < N * P * Q)[:, None] & (r < R)[None, :]
+        a = tl.load(
+            images[:, None] + row * stride_xh + col * stride_xw + (c * stride_xc)[None, :], mask=inside, other=0.0
+        )
+        taken = (r < R)[:, None] & (k < K)[None, :]
+        b = tl.load(filters[None, :] + (r * stride_fr + s * stride_fs + c * stride_fc)[:, None], mask=taken, other=0.0)
+        acc = tl.dot(a, b, acc, input_precision="ieee")
+    out = y_ptr + (n * stride_yn + p * stride_yp + q * stride_yq)[:, None] + (k * stride_yk)[None, :]
+    tl.store(out, acc.to(y_ptr.dtype.element_ty), mask=(m < N * P * Q)[:, None] & (k < K)[None, :])
+    ### END SOLUTION
+
+
+### BEGIN SOLUTION
+#: raise NotImplementedError("conv_kernel: write it, then delete this line")
+### END SOLUTION
+
+# %% [markdown]
+# The tests come in steps. Work on the first one that fails. They launch your kernel with bands of NaNs around every
+# tensor. A store outside a tensor damages a band and is reported; a load outside it brings a NaN into the result. An
+# element that no program writes also shows up as a NaN.
+
+# %% nbgrader={"grade": true, "grade_id": "c-test", "locked": true, "points": 25, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "c", "role": "test", "needs": ["setup"]}
+draw = grading.Draws("c", DEVICE)
+
+
+def check_conv(x, f, what, stride=1, padding=0, tiles=(16, 16, 16), launch=launch_conv):
+    """Compare conv_kernel with the library in float64."""
+    right = right_conv(x, f, stride=stride, padding=padding)
+    constants = {"STRIDE": stride, "PADDING": padding}
+    constants |= dict(zip(("TILE_M", "TILE_N", "TILE_K"), tiles, strict=True))
+    what = f"conv_kernel, {what}: x {tuple(x.shape)}, f {tuple(f.shape)}, {constants}"
+    grading.check_kernel(conv_kernel, constants, [x, f], right, launch=launch, what=what)
+
+
+check_conv(images(draw, 1, 4, 4, 16), images(draw, 16, 1, 1, 16), "1 x 1 taps, one tile, one step")
+check_conv(images(draw, 1, 4, 4, 48), images(draw, 16, 1, 1, 48), "three steps")
+check_conv(images(draw, 2, 8, 4, 16), images(draw, 32, 1, 1, 16), "4 x 2 tiles, two images")
+check_conv(images(draw, 1, 5, 3, 16), images(draw, 20, 1, 1, 16), "pixels and filters ragged")
+check_conv(images(draw, 1, 4, 4, 5), images(draw, 16, 1, 1, 5), "channels ragged")
+check_conv(images(draw, 1, 6, 6, 16), images(draw, 16, 3, 3, 16), "3 x 3 taps")
+check_conv(images(draw, 2, 6, 5, 3), images(draw, 7, 3, 2, 3), "taps within a step, everything ragged")
+check_conv(images(draw, 2, 5, 4, 4), images(draw, 6, 3, 3, 4), "a border of zeros", padding=1)
+check_conv(images(draw, 1, 3, 3, 4), images(draw, 6, 5, 3, 4), "a filter larger than the image", padding=2)
+check_conv(images(draw, 2, 7, 6, 4), images(draw, 6, 3, 3, 4), "a stride of 2", stride=2, padding=1)
+check_conv(images(draw, 1, 9, 8, 3), images(draw, 6, 2, 3, 3), "a stride of 3", stride=3)
+check_conv(images(draw, 2, 5, 4, 4, "first"), images(draw, 6, 3, 3, 4), "x has the channels first", padding=1)
+check_conv(images(draw, 2, 5, 4, 4), images(draw, 6, 3, 3, 4, "first"), "f has the channels first", padding=1)
+check_conv(images(draw, 2, 5, 4, 4, "sliced"), images(draw, 6, 3, 3, 4, "column"), "slices with gaps", padding=1)
+x, f = images(draw, 2, 5, 4, 4, "offset"), images(draw, 6, 3, 3, 4, "sliced")
+check_conv(x, f, "y has the channels first", padding=1, launch=launch_conv_first)
+check_conv(images(draw, 1, 6, 6, 20), images(draw, 33, 3, 3, 20), "other tiles", tiles=(64, 32, 64))
+check_conv(images(draw, 1, 5, 5, 8, dtype="float16"), images(draw, 9, 3, 3, 8, dtype="float16"), "float16", padding=1)
+# Sums climb to several hundred and come back: digits that a short accumulator drops on the way are missing at the end.
+x, f = images(draw, 1, 4, 4, 1024, values="climbing"), images(draw, 16, 1, 1, 1024, values="negative")
+check_conv(x.half(), f.half(), "a long sum of float16 products", tiles=(16, 16, 64))
+### BEGIN HIDDEN TESTS
+for arrangement, other in [("last", "sliced"), ("first", "last"), ("sliced", "first"), ("offset", "column")]:
+    taps, step, border = (draw.integer(1, 4), draw.integer(1, 3)), draw.integer(1, 3), draw.integer(0, 3)
+    depth, wanted = draw.integer(1, 21), tuple(16 << draw.integer(0, 2) for _ in "mnk")
+    x = images(draw, draw.integer(1, 3), draw.integer(4, 9), draw.integer(4, 9), depth, arrangement)
+    f = images(draw, draw.ragged(3, 35), *taps, depth, other)
+    told = f"strides {x.stride()} and {f.stride()}"
+    check_conv(x, f, told, step, border, wanted)
+    check_conv(x, f, f"{told}, y channels first", step, border, wanted, launch_conv_first)
+x = images(draw, 1, draw.integer(2, 5), 3, 1100, "first", values="climbing")
+f = images(draw, draw.ragged(3, 20), 1, 1, 1100, values="negative")
+check_conv(x.half(), f.half(), "a long sum of float16 products", tiles=(32, 16, 64))
+### END HIDDEN TESTS
+scorecard.passed("c")
+
+# %% [markdown]
+# ## d. Groups, bias and ReLU
+#
+# With **groups**, the channels and the filters are divided into as many parts, and each part of the filters sees only
+# its part of the channels. With g groups, group number i has channels i C / g ... (i + 1) C / g - 1, and the filters with
+# the same numbers in K / g. Each group is a convolution of its own, so the grid gets a third dimension.
+#
+# In a network, a bias (a number per filter) and ReLU (negative numbers become 0) follow nearly every convolution. As
+# separate kernels they would read and write the whole result twice more (question a). In the convolution's own kernel
+# they work on numbers that are in registers anyway.
+#
+# Write `grouped_kernel`: y = max(convolution + bias, 0), or without the maximum if RELU is 0. The contract is that of
+# question c, and
+#
+# - the third number of a program, `tl.program_id(2)`, is the group;
+# - **C and K are the channels and filters of one group**; f is (all filters, R, S, C); x has the channels of all groups,
+#   and y and bias those of all filters;
+# - bias is contiguous, in the dtype of x; it is added in float32, before the maximum and before the sum is rounded.
+#
+# <details><summary>Hint 1</summary>
+# Copy your kernel of question c. Only addresses change. Where does group i begin in x, in f, in y and in the bias?
+# </details>
+# <details><summary>Hint 2</summary>
+# The first channel of the group is <code>group * C</code>, and its first filter <code>group * K</code>. In which of the
+# masks do C and K appear, and are they the group's there?
+# </details>
+# <details><summary>Hint 3</summary>
+# Move the pointers once, before the loop: <code>x_ptr += group * C * stride_xc</code>, <code>f_ptr += group * K *
+# stride_fk</code>, <code>bias_ptr += group * K</code>, <code>y_ptr += group * K * stride_yk</code>. After the loop
+# <code>acc += tl.load(bias_ptr + k, mask=k &lt; K, other=0.0).to(tl.float32)[None, :]</code> and, if RELU, <code>acc =
+# tl.maximum(acc, 0.0)</code>.
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "d-kernel", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "d", "role": "solution", "needs": ["setup"], "title": "Groups, bias and ReLU"}
+@triton.jit
+def grouped_kernel(
+    x_ptr, f_ptr, bias_ptr, y_ptr,
+    N, H, W, C, K, P, Q,
+    stride_xn, stride_xh, stride_xw, stride_xc,
+    stride_fk, stride_fr, stride_fs, stride_fc,
+    stride_yn, stride_yp, stride_yq, stride_yk,
+    R: tl.constexpr, S: tl.constexpr, STRIDE: tl.constexpr, PADDING: tl.constexpr, RELU: tl.constexpr,
+    TILE_M: tl.constexpr, TILE_N: tl.constexpr, TILE_K: tl.constexpr,
+):  # fmt: skip
+    """Compute TILE_M pixels x TILE_N filters of one group, with bias and ReLU."""
+    ### BEGIN SOLUTION
+    #: pass  # your kernel
+    group = tl.program_id(2)
+    m = tl.program_id(0) * TILE_M + tl.arange(0, TILE_M)
+    k = tl.program_id(1) * TILE_N + tl.arange(0, TILE_N)
+    n = (m // (P * Q)).to(tl.int64)
+    p = m // Q % P
+    q = m % Q
+    images = x_ptr + n * stride_xn + group * C * stride_xc
+    filters = f_ptr + (group * K + k) * stride_fk
+    acc = tl.zeros((TILE_M, TILE_N), dtype=tl.float32)
+    for start in range(0, R * S * C, TILE_K):
+        j = start + tl.arange(0, TILE_K)
+        c = j % C
+        s = j // C % S
+        r = j // C // S
+        row = (p * STRIDE - PADDING)[:, None] + r[None, :]
+        col = (q * STRIDE - PADDING)[:, None] + s[None, :]
+        inside = (row >= 0) & (row < H) & (col >= 0) & (col < W) & (m < N * P * Q)[:, None] & (r < R)[None, :]
+        a = tl.load(
+            images[:, None] + row * stride_xh + col * stride_xw + (c * stride_xc)[None, :], mask=inside, other=0.0
+        )
+        taken = (r < R)[:, None] & (k < K)[None, :]
+        b = tl.load(filters[None, :] + (r * stride_fr + s * stride_fs + c * stride_fc)[:, None], mask=taken, other=0.0)
+        acc = tl.dot(a, b, acc, input_precision="ieee")
+    acc += tl.load(bias_ptr + group * K + k, mask=k < K, other=0.0).to(tl.float32)[None, :]
+    if RELU:
+        acc = tl.maximum(acc, 0.0)
+    place = (n * stride_yn + p * stride_yp + q * stride_yq)[:, None] + ((group * K + k) * stride_yk)[None, :]
+    tl.store(y_ptr + place, acc.to(y_ptr.dtype.element_ty), mask=(m < N * P * Q)[:, None] & (k < K)[None, :])
+    ### END SOLUTION
+
+
+### BEGIN SOLUTION
+#: raise NotImplementedError("grouped_kernel: write it, then delete this line")
+### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "d-test", "locked": true, "points": 15, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "d", "role": "test", "needs": ["setup"]}
+draw = grading.Draws("d", DEVICE)
+
+
+def check_grouped(x, f, what, groups=1, relu=1, where=(1, 1), tiles=(16, 16, 16), launch=launch_grouped):
+    """Compare grouped_kernel with the library in float64."""
+    bias = draw.matrix(1, f.shape[0])[0].to(x.dtype)
+    stride, padding = where
+    right = right_conv(x, f, bias, stride, padding, groups, bool(relu))
+    constants = {"GROUPS": groups, "STRIDE": stride, "PADDING": padding, "RELU": relu}
+    constants |= dict(zip(("TILE_M", "TILE_N", "TILE_K"), tiles, strict=True))
+    what = f"grouped_kernel, {what}: x {tuple(x.shape)}, f {tuple(f.shape)}, {constants}"
+    grading.check_kernel(grouped_kernel, constants, [x, f, bias], right, launch=launch, what=what)
+
+
+check_grouped(images(draw, 1, 4, 4, 16), images(draw, 16, 1, 1, 16), "a bias", relu=0, where=(1, 0))
+check_grouped(images(draw, 1, 4, 4, 16), images(draw, 16, 1, 1, 16), "bias and ReLU", where=(1, 0))
+check_grouped(images(draw, 2, 5, 3, 5), images(draw, 20, 3, 3, 5), "everything ragged")
+check_grouped(images(draw, 1, 4, 4, 32), images(draw, 32, 1, 1, 16), "two groups", 2, where=(1, 0))
+check_grouped(images(draw, 2, 5, 4, 12), images(draw, 15, 3, 3, 4), "three groups, ragged", 3)
+check_grouped(images(draw, 1, 5, 5, 6), images(draw, 6, 3, 3, 1), "a group per channel", 6, where=(2, 1))
+check_grouped(images(draw, 2, 5, 4, 8, "first"), images(draw, 6, 2, 3, 4, "sliced"), "other strides", 2)
+x, f = images(draw, 2, 5, 4, 8, "sliced"), images(draw, 6, 3, 3, 4, "first")
+check_grouped(x, f, "y has the channels first", 2, where=(2, 2), launch=launch_grouped_first)
+x, f = images(draw, 1, 5, 5, 16, dtype="float16"), images(draw, 34, 3, 3, 8, dtype="float16")
+check_grouped(x, f, "float16, other tiles", 2, tiles=(32, 16, 32))
+x, f = images(draw, 1, 4, 4, 1024, values="climbing"), images(draw, 6, 1, 1, 1024, values="negative")
+x, f = torch.cat([x, x], 3).half(), f.half()
+check_grouped(x, f, "a long sum of float16 products", 2, 0, (1, 0), (16, 16, 64))
+### BEGIN HIDDEN TESTS
+for arrangement, other in [("last", "first"), ("first", "sliced"), ("offset", "last")]:
+    parts, depth, wanted = draw.integer(2, 4), draw.integer(1, 9), tuple(16 << draw.integer(0, 1) for _ in "mnk")
+    x = images(draw, draw.integer(1, 3), draw.integer(3, 8), draw.integer(3, 8), parts * depth, arrangement)
+    f = images(draw, parts * draw.ragged(1, 20), draw.integer(1, 3), draw.integer(1, 3), depth, other)
+    where = draw.integer(1, 3), draw.integer(0, 2)
+    for function in (launch_grouped, launch_grouped_first):
+        check_grouped(x, f, f"strides {x.stride()}", parts, draw.integer(0, 1), where, wanted, function)
+x = images(draw, 1, draw.integer(2, 4), 3, 1100, values="climbing").half()
+f = images(draw, 2 * draw.ragged(2, 9), 1, 1, 1100, values="negative").half()
+check_grouped(torch.cat([x, x], 3), f, "a long sum of float16 products", 2, 0, (1, 0), (16, 16, 64))
+### END HIDDEN TESTS
+scorecard.passed("d")
+
+# %% [markdown]
+# ## e. No division in the loop
+#
+# Your kernel divides in every step, for every j, to find out which tap and channel j is. Integer divisions take many
+# instructions, and the addresses that come out of them show the compiler no pattern, so it loads number by number.
+#
+# For images with the **channels last** there is a better way. If TILE_K divides the number of channels, all j of one step
+# belong to the same tap. So r and s are plain numbers, the channels of a step are neighbors in memory, and a whole row
+# of the block is either inside the image or in the border. The compiler then loads 16 bytes at a time, and with the help
+# of `num_stages` it loads the next steps while this one is multiplied.
+#
+# The next step is found by counting: c grows by TILE_K; when it reaches C, it starts again at 0 and s grows by one; when s
+# reaches S, it starts again at 0 and r grows by one.
+#
+# Write `stepping_kernel`: y = max(convolution + bias, 0). The **contract**:
+#
+# - The grid has one dimension, with one program per tile: `cdiv(M, TILE_M) * cdiv(K, TILE_N)`, where M is the number of
+#   all result pixels. You choose which program computes which tile. (Programs that run at the same time should share
+#   what they load, for the sake of the L2 cache.)
+# - x, f, y and bias are contiguous, with the channels last; the lab's launch refuses everything else. There are no groups.
+# - TILE_K divides C. Pixels and filters may be ragged.
+# - The dtype is float32 or float16; the sum is kept in float32; bias and maximum come before rounding.
+#
+# <details><summary>Hint 1</summary>
+# In contiguous images, pixel (row, col) of image n begins at ((n H + row) W + col) C. How far is the pixel of tap (r, s)
+# from the pixel of tap (0, 0)? The answer is the same for all windows, so it is a single number that you add to a block
+# of addresses.
+# </details>
+# <details><summary>Hint 2</summary>
+# Before the loop: the first row and column of each window, a block of addresses for tap (0, 0) and the first TILE_K
+# channels, and <code>r, s, c = 0, 0, 0</code>. In the loop, the addresses are these plus <code>(r * W + s) * C + c</code>,
+# and the mask has TILE_M elements: m, row + r and col + s. The numbers of a filter follow each other in the order of
+# the loop.
+# </details>
+# <details><summary>Hint 3</summary>
+# <code>a = tl.load(pixels + ((r * W + s) * C + c), mask=inside[:, None], other=0.0)</code>; <code>b = tl.load(filters +
+# start, mask=(k &lt; K)[None, :], other=0.0)</code> with <code>filters = f_ptr + (k * (R * S * C))[None, :] + tl.arange(0,
+# TILE_K)[:, None]</code>. To count: <code>c += TILE_K</code>, <code>s = tl.where(c == C, s + 1, s)</code>, <code>c =
+# tl.where(c == C, 0, c)</code>, and the same for s and r.
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "e-kernel", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "e", "role": "solution", "needs": ["setup"], "title": "No division in the loop"}
+@triton.jit
+def stepping_kernel(
+    x_ptr, f_ptr, bias_ptr, y_ptr,
+    M, H, W, C, K, P, Q,
+    R: tl.constexpr, S: tl.constexpr, STRIDE: tl.constexpr, PADDING: tl.constexpr,
+    TILE_M: tl.constexpr, TILE_N: tl.constexpr, TILE_K: tl.constexpr,
+):  # fmt: skip
+    """Compute TILE_M pixels x TILE_N filters of y per program, channels last, with bias and ReLU."""
+    ### BEGIN SOLUTION
+    #: pass  # your kernel
+    # Programs with neighboring numbers share their pixels; the filters are few and stay in the L2 cache.
+    tiles_n = tl.cdiv(K, TILE_N)
+    m = tl.program_id(0) // tiles_n * TILE_M + tl.arange(0, TILE_M)
+    k = tl.program_id(0) % tiles_n * TILE_N + tl.arange(0, TILE_N)
+    n = (m // (P * Q)).to(tl.int64)
+    row = m // Q % P * STRIDE - PADDING
+    col = m % Q * STRIDE - PADDING
+    lanes = tl.arange(0, TILE_K)
+    pixels = x_ptr + (((n * H + row) * W + col) * C)[:, None] + lanes[None, :]
+    filters = f_ptr + (k * (R * S * C))[None, :] + lanes[:, None]
+    acc = tl.zeros((TILE_M, TILE_N), dtype=tl.float32)
+    r, s, c = 0, 0, 0
+    for start in range(0, R * S * C, TILE_K):
+        inside = (m < M) & (row + r >= 0) & (row + r < H) & (col + s >= 0) & (col + s < W)
+        a = tl.load(pixels + ((r * W + s) * C + c), mask=inside[:, None], other=0.0)
+        b = tl.load(filters + start, mask=(k < K)[None, :], other=0.0)
+        acc = tl.dot(a, b, acc, input_precision="ieee")
+        c += TILE_K
+        s = tl.where(c == C, s + 1, s)
+        c = tl.where(c == C, 0, c)
+        r = tl.where(s == S, r + 1, r)
+        s = tl.where(s == S, 0, s)
+    acc += tl.load(bias_ptr + k, mask=k < K, other=0.0).to(tl.float32)[None, :]
+    acc = tl.maximum(acc, 0.0)
+    out = y_ptr + (m.to(tl.int64) * K)[:, None] + k[None, :]
+    tl.store(out, acc.to(y_ptr.dtype.element_ty), mask=(m < M)[:, None] & (k < K)[None, :])
+    ### END SOLUTION
+
+
+### BEGIN SOLUTION
+#: raise NotImplementedError("stepping_kernel: write it, then delete this line")
+### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "e-test", "locked": true, "points": 15, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "e", "role": "test", "needs": ["setup"]}
+draw = grading.Draws("e", DEVICE)
+
+
+def check_stepping(x, f, what, stride=1, padding=0, tiles=(16, 16, 16)):
+    """Compare stepping_kernel with the library in float64."""
+    bias = draw.matrix(1, f.shape[0])[0].to(x.dtype)
+    right = right_conv(x, f, bias, stride, padding, relu=True)
+    constants = {"STRIDE": stride, "PADDING": padding}
+    constants |= dict(zip(("TILE_M", "TILE_N", "TILE_K"), tiles, strict=True))
+    what = f"stepping_kernel, {what}: x {tuple(x.shape)}, f {tuple(f.shape)}, {constants}"
+    grading.check_kernel(stepping_kernel, constants, [x, f, bias], right, launch=launch_stepping, what=what)
+
+
+check_stepping(images(draw, 1, 4, 4, 16), images(draw, 16, 1, 1, 16), "1 x 1 taps, one tile, one step")
+check_stepping(images(draw, 1, 4, 4, 48), images(draw, 16, 1, 1, 48), "three steps of channels")
+check_stepping(images(draw, 2, 8, 4, 16), images(draw, 48, 1, 1, 16), "4 x 3 tiles, two images")
+check_stepping(images(draw, 1, 5, 3, 16), images(draw, 20, 1, 1, 16), "pixels and filters ragged")
+check_stepping(images(draw, 1, 6, 5, 16), images(draw, 16, 3, 2, 16), "3 x 2 taps")
+check_stepping(images(draw, 1, 6, 5, 48), images(draw, 16, 2, 3, 48), "2 x 3 taps of three steps")
+check_stepping(images(draw, 2, 5, 4, 32), images(draw, 9, 3, 3, 32), "a border of zeros", padding=1)
+check_stepping(images(draw, 2, 7, 6, 16), images(draw, 9, 3, 3, 16), "a stride of 2", stride=2, padding=1)
+check_stepping(images(draw, 1, 5, 5, 64), images(draw, 40, 3, 3, 64), "other tiles", padding=1, tiles=(64, 32, 64))
+x, f = images(draw, 1, 5, 5, 32, dtype="float16"), images(draw, 20, 3, 3, 32, dtype="float16")
+check_stepping(x, f, "float16", padding=1, tiles=(32, 16, 32))
+x, f = images(draw, 1, 4, 4, 1024, values="climbing"), images(draw, 16, 1, 1, 1024, values="positive")
+check_stepping(x.half(), f.half(), "a long sum of float16 products", tiles=(16, 16, 64))
+### BEGIN HIDDEN TESTS
+for kind, depth in [("float32", 1), ("float32", 3), ("float16", 2)]:
+    wanted = 16 << draw.integer(0, 2), 16 << draw.integer(0, 2), 16 << draw.integer(0, 1)
+    x = images(draw, draw.integer(1, 3), draw.integer(4, 9), draw.integer(4, 9), depth * wanted[2], dtype=kind)
+    f = images(draw, draw.ragged(3, 70), draw.integer(1, 4), draw.integer(1, 4), depth * wanted[2], dtype=kind)
+    check_stepping(x, f, "other sizes", draw.integer(1, 3), draw.integer(0, 2), wanted)
+x = images(draw, 1, draw.integer(2, 4), 3, 1024, values="climbing").half()
+f = images(draw, draw.ragged(3, 20), 1, 1, 1024, values="positive").half()
+check_stepping(x, f, "a long sum of float16 products", tiles=(16, 16, 64))
+### END HIDDEN TESTS
+scorecard.passed("e")
+
+# %% [markdown]
+# **Do your kernels compile for a GPU?** The interpreter accepts some things that the compiler refuses, such as a variable
+# that is an int before a loop and a block in the loop. The next cell compiles your kernels of questions c, d and e for an
+# A100, and shows how many registers a thread needs and how many bytes do not fit in them. It needs no GPU and runs for
+# about ten seconds.
+
+# %%
+x, f, bias, y = (
+    torch.empty(shape, dtype=torch.float16, device="meta")
+    for shape in [(32, 14, 14, 256), (256, 3, 3, 256), (256,), (32, 14, 14, 256)]
+)
+same = {"STRIDE": 1, "PADDING": 1, "TILE_M": 64, "TILE_N": 64, "TILE_K": 32, "num_warps": 4, "num_stages": 3}
+for kernel, launch, more, inputs in [
+    (conv_kernel, launch_conv, {}, (x, f)),
+    (grouped_kernel, launch_grouped, {"GROUPS": 1, "RELU": 1}, (x, f, bias)),
+    (stepping_kernel, launch_stepping, {}, (x, f, bias)),
+]:
+    [report] = compiler_report(kernel, [same | more], y, *inputs, launch=launch, capabilities=[80])
+    print(f"{kernel.__name__}: {report.registers} registers, {report.spilled_bytes} bytes spilled")
+
+# %% [markdown]
+# ## f. The race (GPU, compute capability 8.0 or more)
+#
+# `grading.speed` runs `stepping_kernel` with your `config` on three layers of ResNet-50 in float16, and compares every
+# element with the library's. Then it times the two in turn, for several rounds: yours, the other, the other, yours. Here
+# the other one is NVIDIA's library cuDNN with the channels last, followed by bias and ReLU, as PyTorch calls them. When
+# the lab is graded, your kernel runs against a Triton kernel that the lab's authors wrote, on the same GPU, in the same
+# run. You get all the points from 0.8 of that kernel's speed on, none below 0.1, and a share in between. Without a GPU
+# the cell ends with `NeedsGpu`, and the points wait. (Triton uses tensor cores from compute capability 8.0 on, so you
+# need an A100, an L4, an H100 or the like.)
+#
+# Write `config((n, size, c, k, taps), dtype)`. It returns a dict of five ints: `TILE_M`, `TILE_N`, `TILE_K`, `num_warps`
+# and `num_stages`. dtype is `"fp16"`. All three layers have stride 1 and a border of taps // 2.
+#
+# Three things matter. Large tiles do more FLOPs per byte that they load. But there should be at least as many tiles as
+# the GPU has multiprocessors (108 on an A100, 132 on an H100), or some of it has nothing to do. And `num_stages` pairs of
+# tiles, 2 (TILE_M + TILE_N) TILE_K bytes each, must fit the shared memory: 163 KiB on an A100, 227 KiB on an H100, 99
+# KiB on an L4.
+#
+# <details><summary>Hint 1</summary>
+# The number of result pixels is n size size. How many tiles of 128 x 128 does each of the three layers have? How many
+# steps along j does a tile take?
+# </details>
+# <details><summary>Hint 2</summary>
+# TILE_N larger than the number of filters is wasted work. TILE_K must divide the channels; 64 numbers of 2 bytes are 128
+# bytes, a whole line of the cache.
+# </details>
+# <details><summary>Hint 3</summary>
+# Begin with 128 x 128 x 64, or 128 x 64 x 64 if there are 64 filters; 8 warps for the former and 4 for the latter; 3
+# stages.
+# </details>
+
+# %% nbgrader={"grade": false, "grade_id": "race-given", "locked": true, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "setup", "role": "setup"}
+RACES = [(32, 56, 64, 64, 3), (32, 28, 128, 512, 1), (32, 14, 256, 256, 3)]
+
+
+def layer_inputs(draw, shape, dtype):
+    """Return random images, filters and bias of a layer."""
+    n, size, c, k, taps = shape
+    kind = {"fp32": "float32", "fp16": "float16"}[dtype]
+    filters = images(draw, k, taps, taps, c, dtype=kind)
+    return images(draw, n, size, size, c, dtype=kind), filters, draw.matrix(1, k, dtype=kind)[0]
+
+
+def launch_layer(kernel, constants, y, x, f, bias):
+    """Launch as launch_stepping does, with stride 1 and a border that keeps the size."""
+    launch_stepping(kernel, {"STRIDE": 1, "PADDING": f.shape[1] // 2} | dict(constants), y, x, f, bias)
+
+
+def right_layer(x, f, bias):
+    """Return the library's result: convolution and bias, then ReLU."""
+    image, filters = x.permute(0, 3, 1, 2), f.permute(0, 3, 1, 2)
+    y = torch.nn.functional.conv2d(image, filters, bias, padding=f.shape[1] // 2)
+    return torch.relu(y).permute(0, 2, 3, 1).contiguous()
+
+
+def layer_op(shape, dtype):
+    """Return the operation; no kernel can be faster than the GPU does its arithmetic."""
+    n, size, c, k, taps = shape
+    return ops.conv2d(n=n, c_in=c, h=size, w=size, c_out=k, kernel=taps, padding=taps // 2, dtype=dtype)
+
+
+# %% nbgrader={"grade": false, "grade_id": "f-config", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "f", "role": "solution", "needs": ["setup", "e"], "title": "The race"}
+def config(shape, dtype):
+    """Return tile sizes, warps and stages for stepping_kernel."""
+    ### BEGIN SOLUTION
+    #: raise NotImplementedError("config")
+    n, size, _, k, _ = shape
+    wide = k >= 128 and n * size * size * k // 128**2 >= 96
+    return {"TILE_M": 128, "TILE_N": 128 if wide else 64, "TILE_K": 64, "num_warps": 8 if wide else 4, "num_stages": 3}
+    ### END SOLUTION
+
+
+# %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "f-speed", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "f", "role": "speed", "needs": ["setup", "e"], "device": "gpu"}
+race = grading.speed(
+    stepping_kernel,
+    config,
+    shapes=RACES,
+    inputs=layer_inputs,
+    launch=launch_layer,
+    expected=right_layer,
+    dtype="fp16",
+    capability=(8, 0),
+    op=layer_op,
+)
+scorecard.passed("f", race.fraction)
+
+
+### BEGIN HIDDEN TESTS
+@triton.jit
+def reference_kernel(
+    in_ptr, taps_ptr, shift_ptr, out_ptr, count, height, width, depth, wide, down, across,
+    R: tl.constexpr, S: tl.constexpr, STRIDE: tl.constexpr, PADDING: tl.constexpr,
+    TILE_M: tl.constexpr, TILE_N: tl.constexpr, TILE_K: tl.constexpr,
+):  # fmt: skip # the kernel that a student's is raced against
+    columns = tl.cdiv(wide, TILE_N)
+    place = tl.program_id(0) // columns * TILE_M + tl.arange(0, TILE_M)
+    which = tl.program_id(0) % columns * TILE_N + tl.arange(0, TILE_N)
+    top = place // across % down * STRIDE - PADDING
+    left = place % across * STRIDE - PADDING
+    along = tl.arange(0, TILE_K)
+    image = (place // (down * across)).to(tl.int64)
+    here = in_ptr + (((image * height + top) * width + left) * depth)[:, None] + along[None, :]
+    weight = taps_ptr + (which * (R * S * depth))[None, :] + along[:, None]
+    total = tl.zeros((TILE_M, TILE_N), tl.float32)
+    i, j, channel = 0, 0, 0
+    for first in range(0, R * S * depth, TILE_K):
+        there = (place < count) & (top + i >= 0) & (top + i < height) & (left + j >= 0) & (left + j < width)
+        values = tl.load(here + ((i * width + j) * depth + channel), mask=there[:, None], other=0.0)
+        factors = tl.load(weight + first, mask=(which < wide)[None, :], other=0.0)
+        total = tl.dot(values, factors, total, input_precision="ieee")
+        channel += TILE_K
+        over = channel == depth
+        channel = tl.where(over, 0, channel)
+        j = tl.where(over, j + 1, j)
+        end = j == S
+        j = tl.where(end, 0, j)
+        i = tl.where(end, i + 1, i)
+    shift = tl.load(shift_ptr + which, mask=which < wide, other=0.0)
+    total = tl.maximum(total + shift.to(tl.float32)[None, :], 0.0)
+    to = out_ptr + (place.to(tl.int64) * wide)[:, None] + which[None, :]
+    tl.store(to, total.to(out_ptr.dtype.element_ty), mask=(place < count)[:, None] & (which < wide)[None, :])
+
+
+def reference_config(shape, dtype):
+    columns = 128 if shape[3] >= 128 and shape[0] * shape[1] ** 2 * shape[3] // 16384 >= 96 else 64
+    return {"TILE_M": 128, "TILE_N": columns, "TILE_K": 64, "num_warps": columns // 16, "num_stages": 3}
+
+
+task = {"shapes": RACES, "inputs": layer_inputs, "launch": launch_layer, "expected": right_layer, "op": layer_op}
+rival = (reference_kernel, reference_config)
+race = grading.speed(stepping_kernel, config, reference=rival, dtype="fp16", capability=(8, 0), **task)
+### END HIDDEN TESTS
+race
+
+# %% [markdown]
+# **Say why.** Answer in three to six sentences. Take the second and the third layer of `RACES`. How many tiles does your
+# config make of each, and how many rounds do 132 multiprocessors need for them, if each works on one tile at a time? How
+# many FLOPs per byte does each layer do, if images, filters and result move once (your `implicit_bytes`)? An H200 does
+# about 200 float16 FLOPs in the time in which its memory delivers a byte. Which of the two layers is limited by memory,
+# and what would larger tiles do for each? A person reads your answer; it gives up to 5 points.
+
+# %% [markdown] nbgrader={"grade": true, "grade_id": "f-why", "locked": false, "points": 5, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "f-why", "role": "written", "needs": ["setup"], "title": "Say why"}
+# ### BEGIN SOLUTION
+# #: *Your answer*
+# Tiles of 128 x 128: the second layer has 25,088 pixels, so 196 x 4 = 784 tiles, which is 5.9 rounds of 132, rounded up to
+# 6. The third has 6,272 pixels, so 49 x 2 = 98 tiles, one round in which 34 multiprocessors have nothing to do. The second
+# does 2 x 25,088 x 512 x 128 = 3.3 GFLOP for 32.2 MB, 102 FLOPs per byte, so memory limits it. The third does 7.4 GFLOP for
+# 7.6 MB, nearly 1,000 per byte, so arithmetic limits it. Larger tiles do not help the second, whose bytes must
+# move in any case; the third would have even fewer tiles, so more of the GPU would wait, and smaller tiles are worth a
+# try although each of them does fewer FLOPs per byte from the L2 cache.
+# ### END SOLUTION
+
+# %% [markdown]
+# ## Challenge: one filter per channel
+#
+# In a **depthwise** convolution there are as many groups as channels: each channel has one filter of its own. Nothing is
+# added up over channels, so there is no matrix product left, and tensor cores do not help. (In question d, a tile of 16
+# channels would hold one channel and 15 zeros.) Mobile networks use it because it needs so little arithmetic. What it
+# costs is memory traffic, so read every number in an order that memory likes.
+#
+# Write `depthwise_kernel` without `tl.dot`: a program computes PIXELS pixels times CHANNELS channels.
+#
+# - Program (i, l) computes pixels i PIXELS ... and channels l CHANNELS ...
+# - x is (N, H, W, C), f is (R, S, C) and y is (N, P, Q, C), all contiguous; M is the number of all result pixels.
+# - y[n, p, q, c] = sum over r and s of x[n, p STRIDE + r - PADDING, q STRIDE + s - PADDING, c] * f[r, s, c]. The dtype is
+#   float32 or float16; the sum is kept in float32.
+#
+# <details><summary>Hint 1</summary>
+# For one tap, a program needs a block of PIXELS x CHANNELS numbers of x and a row of CHANNELS numbers of f. What is the
+# shape of the sum?
+# </details>
+# <details><summary>Hint 2</summary>
+# Loop over the taps: <code>for r in range(R):</code> and in it <code>for s in range(S):</code>. The mask of x tests m, row,
+# column and channel. Convert both blocks to float32 before you multiply.
+# </details>
+# <details><summary>Hint 3</summary>
+# <code>x = tl.load(x_ptr + (((n * H + row) * W + col) * C)[:, None] + c[None, :], mask=inside[:, None] &amp; (c &lt; C)[None,
+# :], other=0.0)</code>; <code>f = tl.load(f_ptr + (r * S + s) * C + c, mask=c &lt; C, other=0.0)</code>; <code>acc +=
+# x.to(tl.float32) * f.to(tl.float32)[None, :]</code>.
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "challenge-kernel", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "challenge", "role": "solution", "needs": ["setup"], "title": "Challenge: one filter per channel"}
+@triton.jit
+def depthwise_kernel(
+    x_ptr, f_ptr, y_ptr,
+    M, H, W, C, P, Q,
+    R: tl.constexpr, S: tl.constexpr, STRIDE: tl.constexpr, PADDING: tl.constexpr,
+    PIXELS: tl.constexpr, CHANNELS: tl.constexpr,
+):  # fmt: skip
+    """Compute PIXELS pixels x CHANNELS channels of y per program."""
+    ### BEGIN SOLUTION
+    #: pass  # your kernel
+    m = tl.program_id(0) * PIXELS + tl.arange(0, PIXELS)
+    c = tl.program_id(1) * CHANNELS + tl.arange(0, CHANNELS)
+    n = (m // (P * Q)).to(tl.int64)
+    acc = tl.zeros((PIXELS, CHANNELS), dtype=tl.float32)
+    for r in range(R):
+        for s in range(S):
+            row = m // Q % P * STRIDE - PADDING + r
+            col = m % Q * STRIDE - PADDING + s
+            inside = (m < M) & (row >= 0) & (row < H) & (col >= 0) & (col < W)
+            pixels = x_ptr + (((n * H + row) * W + col) * C)[:, None] + c[None, :]
+            x = tl.load(pixels, mask=inside[:, None] & (c < C)[None, :], other=0.0)
+            f = tl.load(f_ptr + (r * S + s) * C + c, mask=c < C, other=0.0)
+            acc += x.to(tl.float32) * f.to(tl.float32)[None, :]
+    out = y_ptr + (m.to(tl.int64) * C)[:, None] + c[None, :]
+    tl.store(out, acc.to(y_ptr.dtype.element_ty), mask=(m < M)[:, None] & (c < C)[None, :])
+    ### END SOLUTION
+
+
+### BEGIN SOLUTION
+#: raise NotImplementedError("depthwise_kernel: write it, then delete this line")
+### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "challenge-test", "locked": true, "points": 10, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "challenge", "role": "test", "needs": ["setup"]}
+draw = grading.Draws("challenge", DEVICE)
+
+
+def check_depthwise(x, taps, what, stride=1, padding=0, block=(16, 16), turn=False):
+    """Compare depthwise_kernel with the library in float64; with `turn` the sums climb and come back."""
+    channels = x.shape[3]
+    f = images(draw, 1, *taps, channels, values="positive" if turn else "normal")[0].to(x.dtype)
+    if turn:
+        f[taps[0] // 2 :] *= -1
+    right = right_conv(x, f.permute(2, 0, 1)[..., None], None, stride, padding, channels)
+    constants = {"STRIDE": stride, "PADDING": padding, "PIXELS": block[0], "CHANNELS": block[1]}
+    what = f"depthwise_kernel, {what}: x {tuple(x.shape)}, f {tuple(f.shape)}, {constants}"
+    grading.check_kernel(depthwise_kernel, constants, [x, f], right, launch=launch_depthwise, what=what)
+
+
+check_depthwise(images(draw, 1, 4, 4, 16), (1, 1), "one tap, one block")
+check_depthwise(images(draw, 2, 4, 4, 32), (1, 1), "two images, two blocks of channels")
+check_depthwise(images(draw, 1, 5, 3, 19), (1, 1), "pixels and channels ragged")
+check_depthwise(images(draw, 2, 6, 5, 16), (3, 2), "3 x 2 taps")
+check_depthwise(images(draw, 2, 5, 4, 16), (3, 3), "a border of zeros", padding=1)
+check_depthwise(images(draw, 2, 7, 6, 20), (3, 3), "a stride of 2", stride=2, padding=1)
+check_depthwise(images(draw, 1, 5, 5, 40, dtype="float16"), (3, 3), "float16", padding=1, block=(8, 64))
+x = images(draw, 1, 8, 9, 16, values="positive", dtype="float16")
+check_depthwise(x, (6, 6), "a sum of float16 products", 2, turn=True)
+### BEGIN HIDDEN TESTS
+for kind in ("float32", "float16"):
+    x = images(draw, draw.integer(1, 3), draw.integer(4, 9), draw.integer(4, 9), draw.ragged(3, 70), dtype=kind)
+    block = 4 << draw.integer(0, 3), 16 << draw.integer(0, 2)
+    taps = draw.integer(1, 4), draw.integer(1, 4)
+    check_depthwise(x, taps, "other sizes", draw.integer(1, 3), draw.integer(0, 2), block)
+x = images(draw, 1, 9, 8, 16, values="positive", dtype="float16")
+check_depthwise(x, (6, 6), "a sum of float16 products", 2, turn=True)
+### END HIDDEN TESTS
+scorecard.passed("challenge")
+
+# %% [markdown]
+# ## Gap: why do prediction and count differ?
+#
+# A formula is a prediction. Here are four cases in which a count of what really happens gives another number.
+
+
+# %%
+def show_gap(case, what, predicted, counted):
+    print(f"case {case}, {what}: predicted {predicted:,}, counted {counted:,}, {counted / predicted:.2f} times as many")
+
+
+# 1. 3 x 3 taps on 56 x 56 pixels: every window fetches its pixels. Counted: pixels that come from memory to the chip,
+#    where a cache of 200 pixels keeps what was used last.
+kept, fetched = {}, 0
+for pixel in range(56 * 56):
+    for tap in range(9):
+        row, col = pixel // 56 - 1 + tap // 3, pixel % 56 - 1 + tap % 3
+        if 0 <= row < 56 and 0 <= col < 56:
+            fetched += (row, col) not in kept
+            kept.pop((row, col), None)
+            kept[row, col] = True
+            if len(kept) > 200:
+                del kept[next(iter(kept))]
+show_gap(1, "pixels fetched", 9 * 56 * 56, fetched)
+# 2. One image of 7 x 7, 512 channels to 512: multiply-adds. Counted: what tiles of 64 pixels x 64 filters multiply.
+show_gap(2, "multiply-adds", 7 * 7 * 512 * 9 * 512, 64 * 512 * 9 * 512)
+# 3. The same layer. Counted: multiply-adds whose pixel is in the image.
+real = sum(0 <= p + r - 1 < 7 for p in range(7) for r in range(3))
+show_gap(3, "multiply-adds", 7 * 7 * 512 * 9 * 512, real**2 * 512 * 512)
+# 4. 64 pixels, 3 x 3 taps, 128 channels and 128 filters in 32 groups: a 32nd of the multiply-adds. Counted: what tiles
+#    of 64 pixels x 16 filters and steps of 16 multiply, if each group has tiles of its own.
+show_gap(4, "multiply-adds", 64 * 128 * 9 * 128 // 32, 32 * 64 * 16 * 16 * triton.cdiv(9 * 4, 16))
+
+# %% [markdown]
+# Name the cause of each gap. The choices:
+#
+# - `"overlap"`: neighboring windows share pixels, and a pixel that was fetched for one is still on the chip for the next.
+# - `"ragged"`: the last tile reaches past the last pixel, and multiplies there as well.
+# - `"border"`: some taps of some windows are in the border, where the factor is zero.
+# - `"narrow"`: a group has fewer filters than a tile, and fewer channels and taps than whole steps.
+# - `"copy"`: the matrix of windows is written to memory and read again.
+# - `"rounding"`: sums in 16 bits lose digits.
+#
+# <details><summary>Hint 1</summary>
+# Two of the six causes do not fit any case: nothing here is copied, and a count of multiply-adds says nothing of digits.
+# Which cases have a count that is lower than predicted?
+# </details>
+# <details><summary>Hint 2</summary>
+# Case 2 depends on the size of a tile, and case 3 does not. In case 4, how many filters does one group have, and how many
+# does a tile compute?
+# </details>
+# <details><summary>Hint 3</summary>
+# Case 1: of nine fetches about eight find their pixel on the chip. Case 2: 64 / 49 is 1.31. Case 3: (19 / 21) squared is
+# 0.82. Case 4: 16 / 4 times 48 / 36 is 5.33.
+# </details>
+
+# %% nbgrader={"grade": false, "grade_id": "gap-causes", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "gap", "role": "solution", "needs": ["setup"], "title": "Why prediction and count differ"}
+### BEGIN SOLUTION
+#: cause_1 = None
+#: cause_2 = None
+#: cause_3 = None
+#: cause_4 = None
+cause_1 = "overlap"
+cause_2 = "ragged"
+cause_3 = "border"
+cause_4 = "narrow"
+### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "gap-test", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "gap", "role": "test", "needs": ["setup"]}
+for number, cause in enumerate((cause_1, cause_2, cause_3, cause_4), start=1):
+    if cause is None:
+        raise NotImplementedError(f"cause_{number} is still None: choose one of the six")
+    choices = ("overlap", "ragged", "border", "narrow", "copy", "rounding")
+    assert cause in choices, f"cause_{number} is {cause!r}; choose one of {', '.join(choices)}"
+### BEGIN HIDDEN TESTS
+key = ("overlap", "ragged", "border", "narrow")
+for number, (said, true) in enumerate(zip((cause_1, cause_2, cause_3, cause_4), key, strict=True), start=1):
+    assert said == true, f"cause_{number}: {said!r} does not make this gap; do the sums of the hints"
+### END HIDDEN TESTS
+scorecard.answered("gap")
+
+# %% [markdown]
+# ## What came out
+#
+# Your predictions beside what was counted and measured:
+
+# %%
+grown = (copied_bytes(1, 56, 64, 64, 3, 1, 1, 2) - implicit_bytes(1, 56, 64, 64, 3, 1, 1, 2)) / 2 / (56 * 56 * 64 * 2)
+channel_bytes = torch.empty(1, 32, 56, 56).stride(1) * 2  # from one channel of a pixel to the next, channels first
+grading.compare(
+    predictions,
+    windows_grow=grown,
+    zero_share=1 - real**2 / (7 * 3) ** 2,
+    fused_gain=separate_bytes(32, 56, 64, 256, 1, 1, 0, 2) / fused_bytes(32, 56, 64, 256, 1, 1, 0, 2),
+    pieces=len({channel * channel_bytes // 32 for channel in range(32)}),
+    share_of_library=race.pairs[RACES[2]].ratio if DEVICE == "cuda" else None,
+)
+
+# %% [markdown]
+# The **roofline** shows how fast a kernel with a given number of FLOPs per byte can be at most. Under the sloping line
+# memory is the limit; under the flat line arithmetic is. The points are layers of ResNet-50 for 32 images, by your own
+# counts. The layers with 1 x 1 taps and few channels are limited by memory, so for them the bytes of bias and ReLU matter
+# most.
+
+# %%
+from dataclasses import replace
+
+from mlsys.roofline import Roofline
+
+layers = {"3 x 3, 64 channels": RACES[0], "1 x 1, 128 to 512": RACES[1], "3 x 3, 256 channels": RACES[2]}
+points = []
+for name, (n, size, c, k, taps) in layers.items():
+    for how, count in (("fused", fused_bytes), ("three kernels", separate_bytes)):
+        op = layer_op((n, size, c, k, taps), "fp16")
+        moved = count(n, size, c, k, taps, 1, taps // 2, 2)
+        points.append(replace(op, name=f"{name}, {how}", read_count=moved - op.write_count))
+axes = Roofline.of(Hardware.get("h200"), "fp16").plot(points)
+axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18), ncol=2, fontsize=9)
+
+# %% [markdown]
+# The fastest convolution that this course has in Triton goes further in two ways: the copy engine of newer GPUs fetches a
+# whole box of pixels and fills the border with zeros by itself, and each layer has tiles of its own.
+#
+# Last, see your points.
+
+# %%
+scorecard
+
+# %% [markdown]
+# **Hand in** this notebook with all cells run, from the top, in order (*Kernel, Restart and run all*; in Colab
+# *Runtime, Run all*).
