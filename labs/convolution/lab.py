@@ -954,9 +954,9 @@ scorecard.passed("f", race.fraction)
 ### BEGIN HIDDEN TESTS
 @triton.jit
 def reference_kernel(
-    in_ptr, taps_ptr, shift_ptr, out_ptr, count, height, width, depth, wide, down, across,
-    R: tl.constexpr, S: tl.constexpr, STRIDE: tl.constexpr, PADDING: tl.constexpr,
-    TILE_M: tl.constexpr, TILE_N: tl.constexpr, TILE_K: tl.constexpr,
+    in_ptr, taps_ptr, shift_ptr, out_ptr, count, height, width, depth, wide, down, across, TILE_K: tl.constexpr,
+    TILE_N: tl.constexpr, TILE_M: tl.constexpr, PADDING: tl.constexpr, STRIDE: tl.constexpr,
+    S: tl.constexpr, R: tl.constexpr,
 ):  # fmt: skip # the kernel that a student's is raced against
     columns = tl.cdiv(wide, TILE_N)
     place = tl.program_id(0) // columns * TILE_M + tl.arange(0, TILE_M)
@@ -1111,7 +1111,7 @@ for kind in ("float32", "float16"):
     taps = draw.integer(1, 4), draw.integer(1, 4)
     check_depthwise(x, taps, "other sizes", draw.integer(1, 3), draw.integer(0, 2), block)
 x = images(draw, 1, 9, 8, 16, values="positive", dtype="float16")
-check_depthwise(x, (6, 6), "a sum of float16 products", 2, turn=True)
+check_depthwise(x, (6, 6), "another sum of float16 products", 2, turn=True)
 ### END HIDDEN TESTS
 scorecard.passed("challenge")
 

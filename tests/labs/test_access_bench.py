@@ -3,11 +3,16 @@ import runpy
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from mlsys.bench.run import lab_names
 from mlsys.measure.ceilings import Ceilings
 from mlsys.measure.device import cpu_device
 from mlsys.measure.records import check_row
 from mlsys.units import ureg
+
+pytestmark = pytest.mark.proof
+
 
 ROOT = Path(__file__).parents[2]
 DUE = [

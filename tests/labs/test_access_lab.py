@@ -32,6 +32,7 @@ def names(tmp_path_factory):
     return found | {"naive_transpose_kernel": runpy.run_path(str(module))["naive_transpose_kernel"]}
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("seed", [2, 3])
 @pytest.mark.parametrize("question", ["a", "b", "c", "d", "e", "f", "challenge"])
 def test_the_solution_passes_whatever_the_hidden_tests_draw(question, seed):
@@ -223,6 +224,7 @@ json.dump(found, sys.stdout)
 """
 
 
+@pytest.mark.proof
 def test_the_compiler_makes_what_the_lab_says(tmp_path):
     """Loads and stores of 16 bytes where rows are aligned, of 4 where not; a tile in shared memory without padding."""
     (tmp_path / "kernels.py").write_text(f"{HEAD}\n{solution(CELLS['c-kernel'].source)}")

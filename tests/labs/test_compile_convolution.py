@@ -63,6 +63,7 @@ CASES = {
 }
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("case", CASES)
 def test_a_convolution_is_right(case):
     """In float16, for the interpreter has no bfloat16."""
@@ -120,6 +121,7 @@ def job(layer, plan):
     return made | options | {"dtype": "bf16", "capability": 90, "constants": constants}
 
 
+@pytest.mark.proof
 def test_the_plans_of_resnet_compile_for_hopper_without_spills_and_take_what_they_say():
     layers = bench()["resnet_layers"]()
     chosen = {

@@ -14,6 +14,9 @@ from mlsys.measure.records import check_row
 from mlsys.measure.timing import Pair, Timing
 from mlsys.units import ureg
 
+pytestmark = pytest.mark.proof
+
+
 ROOT = Path(__file__).parents[2]
 SMALL = [(1, 3, 12, 12, 64, 7, 7, 2, 3), (1, 64, 6, 6, 64, 3, 3, 1, 1), (2, 64, 5, 3, 64, 1, 1)]
 
