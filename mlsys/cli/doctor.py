@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
-from mlsys.measure.device import Device, detect_device
+from mlsys.measure.device import Device, detect_device, interpreter_fault
 from mlsys.measure.gpu_jobs import other_jobs
 
 PACKAGES = ("mlsys", "numpy", "pint", "matplotlib", "torch", "triton", "jupyter-book", "nbgrader")
@@ -82,7 +82,10 @@ def abilities(device: Device) -> Iterator[Finding]:
         yield Finding("no", f"labs: {missing} not installed; {cure}")
         return
     if device.kind == "cpu":
-        yield Finding("yes", "labs for correctness, in Triton's interpreter on the CPU")
+        fault = interpreter_fault()
+        yield Finding(
+            "no" if fault else "yes", f"labs for correctness, in Triton's interpreter on the CPU; {fault}".rstrip("; ")
+        )
         yield Finding("no", "speed questions and tensor-core challenges: they wait for a GPU (Colab has one)")
         return
     others = other_jobs()

@@ -5,7 +5,7 @@ import sys
 from importlib.util import find_spec
 
 from mlsys.errors import UserError
-from mlsys.measure.device import torch_sees_gpu
+from mlsys.measure.device import interpreter_fault, torch_sees_gpu
 
 JUDGE_VARIABLE = "MLSYS_IN_JUDGE"
 """Environment variable that is set in the judge: its tensors stay in host memory, whatever this machine has."""
@@ -21,7 +21,8 @@ def use_device() -> str:
     Call it before `import triton`: Triton reads TRITON_INTERPRET when a kernel is defined and when its own library is.
 
     Raises:
-        UserError: if torch or triton is missing, or triton was imported first on a machine without a GPU.
+        UserError: torch or triton is missing; or, on a machine without a GPU, triton was imported first, or its
+            interpreter does not fit the NumPy that is installed.
     """
     missing = [name for name in ("torch", "triton") if find_spec(name) is None]
     if missing:
@@ -38,6 +39,8 @@ def use_device() -> str:
         return "cuda"
     if "triton" in sys.modules and os.environ.get("TRITON_INTERPRET") != "1":
         raise TritonTooEarly("triton is already imported: restart the kernel and run this cell first")
+    if fault := interpreter_fault():
+        raise UserError(fault)
     os.environ["TRITON_INTERPRET"] = "1"
     print(
         "No GPU here: kernels run on the CPU in Triton's interpreter. Questions marked (GPU) wait for one; all others "

@@ -3,6 +3,7 @@
 import os
 import platform
 from dataclasses import dataclass
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -44,6 +45,22 @@ def torch_sees_gpu() -> bool:
     import torch
 
     return torch.cuda.is_available()
+
+
+def interpreter_fault() -> str:
+    """Say why Triton's interpreter cannot run every kernel with the NumPy that is installed; "" if it can.
+
+    Until Triton 3.7 the interpreter makes an int of an array with one element, for the bounds of a loop; NumPy refuses
+    that from 2.4 on.
+    """
+    found = {name: version(name) for name in ("triton", "numpy")}
+    triton, numpy = (tuple(int(part) for part in text.split(".")[:2]) for text in found.values())
+    if triton >= (3, 7) or numpy < (2, 4):
+        return ""
+    return (
+        f"Triton {found['triton']}'s interpreter cannot run loops with NumPy {found['numpy']}: "
+        "pip install 'numpy<2.4', then restart Python"
+    )
 
 
 def detect_device() -> Device:
