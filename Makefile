@@ -25,7 +25,8 @@ test: system setup lint types labs
 	pytest -m "alone and not proof"
 
 proof: system setup labs book
-	$(TOGETHER) -m proof
+	$(TOGETHER) -m "proof and not alone"
+	pytest -m "proof and alone"
 
 setup: $(INSTALLED)
 
