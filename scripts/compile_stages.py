@@ -38,9 +38,9 @@ def bias_relu(
     x_row, x_col, y_row, y_col,
     ROWS: tl.constexpr, COLS: tl.constexpr,
 ):
-    row = (tl.program_id(0) * ROWS + tl.arange(0, ROWS))[:, None]
-    col = (tl.program_id(1) * COLS + tl.arange(0, COLS))[None, :]
-    inside = (row < rows) & (col < cols)
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
+    col = tl.program_id(1) * COLS + tl.arange(0, COLS)[None, :]
+    inside = (col < cols) & (row < rows)
     x_place = x_ptr + row * x_row + col * x_col
     x = tl.load(x_place, mask=inside, other=0.0).to(tl.float32)
     bias = tl.load(bias_ptr + col, mask=col < cols, other=0.0)

@@ -119,6 +119,14 @@ def test_no_solution_and_no_hidden_test_is_in_the_student_tree(published: Path, 
     assert leaks(published, secrets) == []
 
 
+@pytest.mark.proof
+@pytest.mark.parametrize("name", find_labs(REPOSITORY))
+def test_no_solution_and_no_hidden_test_is_on_the_built_site(published: Path, name: str) -> None:
+    if not (published / "index.html").is_file():
+        pytest.skip("the book is not built: run `make book`")
+    assert leaks(published, secrets_of(Lab.load(REPOSITORY / "labs" / name / "lab.py"))) == []
+
+
 @pytest.mark.parametrize("name", find_labs(REPOSITORY))
 def test_no_hidden_line_stands_in_what_students_see_of_the_lab(name: str) -> None:
     """Not even by chance: who compares the two must find nothing."""
