@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from mlsys.classroom.lms.csv_file import guarded
 from mlsys.classroom.lms.names import canvas_readings, moodle_readings
 from mlsys.classroom.students.history import Attempt
 
@@ -121,5 +122,5 @@ def _list(rows: Iterable[Sequence[str]]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\r\n")
     writer.writerow(("address", "name", "student", "file"))
-    writer.writerows(rows)
+    writer.writerows(map(guarded, row) for row in rows)
     return out.getvalue()
