@@ -17,7 +17,7 @@ from mlsys.grading.checks.schedule import assert_schedule
 from mlsys.grading.device import use_device
 from mlsys.grading.draws import Draws
 from mlsys.grading.hazards.finding import Finding
-from mlsys.grading.hazards.inspection import inspect
+from mlsys.grading.hazards.inspection import inspect, inspect_first
 from mlsys.grading.kernels.check import check_kernel, guarded
 from mlsys.grading.kernels.speed import Speed, speed
 from mlsys.grading.predictions import compare, seal
@@ -55,6 +55,7 @@ __all__ = [
     "compare",
     "guarded",
     "inspect",
+    "inspect_first",
     "seal",
     "speed",
     "use_device",

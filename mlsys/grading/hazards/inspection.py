@@ -88,6 +88,35 @@ class Inspected:
         return getattr(self._kernel, name)
 
 
+class _InspectedFirst:
+    def __init__(self, kernel: Any) -> None:
+        self._kernel = kernel
+
+    def __getitem__(self, grid: Any) -> Callable[..., None]:
+        import torch
+
+        def launch(*args: Any, **constants: Any) -> None:
+            plain = self._kernel._kernel if isinstance(self._kernel, Inspected) else self._kernel
+            copies = [one.cpu() if torch.is_tensor(one) else one for one in args]
+            for finding in inspect(plain, grid, *copies, **constants):
+                raise WrongAnswer(str(finding))
+            self._kernel[grid](*args, **constants)
+
+        return launch
+
+
+def inspect_first(kernel: Any) -> Any:
+    """Return a kernel that is inspected on every device, on copies in host memory, before each launch.
+
+    So a kernel that is right only by luck, such as one with a race, fails in a small test on a GPU too. Its launch
+    raises `WrongAnswer` with the first finding.
+
+    Args:
+        kernel: a `@triton.jit` function, as a launch function of a lab gets it.
+    """
+    return _InspectedFirst(kernel)
+
+
 def inspected(kernel: Any) -> Any:
     """Return a kernel whose launches are inspected where Triton interprets it; any other kernel as it is."""
     if "triton.runtime.interpreter" not in sys.modules:
