@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from mlsys.bench.row import row
-from mlsys.bench.suite.setting import Setting, Work
+from mlsys.bench.lab import LabBench
+from mlsys.bench.suite.setting import Setting
 from mlsys.measure.ceilings import Ceilings
 from mlsys.measure.records import Row
 
@@ -42,47 +42,8 @@ def rows(names: dict[str, Any], ceilings: Ceilings) -> Iterator[Row]:
         yield bench.embedding_bag(dim)
 
 
-class AccessBench:
-    """The measurements, with the names that the lab defines."""
-
-    def __init__(self, names: dict[str, Any], setting: Setting) -> None:
-        self.names = names
-        self.setting = setting
-
-    def row(
-        self,
-        name: str,
-        variant: str,
-        shape: tuple[int, ...],
-        dtype: str,
-        call: Work,
-        peers: dict[str, Work],
-        **how: Any,
-    ) -> Row:
-        """One row in GB/s of `moved` bytes, below the bandwidth of the mix `mix` of reads and writes."""
-        return row(
-            "lab",
-            name,
-            variant,
-            shape,
-            dtype,
-            call=call,
-            peers=peers,
-            work=how["moved"] / 1e9,
-            ceiling=self.setting.ceilings.bandwidth(how["mix"]).m_as("GB/s"),
-            on_gpu=self.setting.on_gpu,
-            rate_unit="GB/s",
-            graph=True,
-        )
-
-    def launched(self, launch: str, kernel: str, constants: dict[str, int], out: torch.Tensor, *inputs: Any) -> Work:
-        """A call of one of the lab's kernels into an output of its own."""
-
-        def call() -> torch.Tensor:
-            self.names[launch](self.names[kernel], constants, out, *inputs)
-            return out
-
-        return call
+class AccessBench(LabBench):
+    """The measurements."""
 
     def transpose(self, shape: tuple[int, int]) -> Row:
         """A transpose by tiles, beside the naive one, PyTorch's, and a copy of the same bytes."""
@@ -108,7 +69,9 @@ class AccessBench:
         copied = torch.empty_like(x.contiguous())
         peers = self.setting.peers(call, others) | {"copy": lambda: copied.copy_(x)}
         moved = 2 * shape[0] * shape[1] * FP32_BYTES
-        return self.row("access transpose", variant, shape, "fp32", call, peers, moved=moved, mix="copy")
+        return self.bandwidth_row(
+            "access transpose", variant, shape, "fp32", call=call, peers=peers, moved=moved, mix="copy"
+        )
 
     def channel_sum(self, layout: str, about: str, block: dict[str, int]) -> Row:
         """A sum over the channels of each pixel, beside PyTorch's."""
@@ -118,8 +81,8 @@ class AccessBench:
         call = self.launched("launch_channel_sum", "channel_sum_kernel", block | {"num_warps": 4}, y, x)
         peers = self.setting.peers(call, {"torch": lambda: x.sum(2, dtype=torch.float32)})
         shape = (IMAGES, CHANNELS, PIXELS)
-        variant = f"{layout}, {about}"
-        return self.row("access channel sum", variant, shape, "fp16", call, peers, moved=x.nbytes, mix="read")
+        variant, how = f"{layout}, {about}", {"call": call, "peers": peers, "moved": x.nbytes, "mix": "read"}
+        return self.bandwidth_row("access channel sum", variant, shape, "fp16", **how)
 
     def embedding_bag(self, dim: int) -> Row:
         """A sum of the rows of each bag, beside PyTorch's."""
@@ -133,4 +96,5 @@ class AccessBench:
         moved = index.numel() * dim * FP32_BYTES + index.nbytes + offset.nbytes + out.nbytes
         peers = self.setting.peers(call, others)
         shape = (BAGS, BAG_SIZE, dim)
-        return self.row("access embedding", "bag", shape, "fp32", call, peers, moved=moved, mix="read")
+        how = {"call": call, "peers": peers, "moved": moved, "mix": "read"}
+        return self.bandwidth_row("access embedding", "bag", shape, "fp32", **how)

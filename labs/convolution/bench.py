@@ -7,17 +7,15 @@ which is the layout of the kernels, and with the channels first; and the same fo
 """
 
 import argparse
-import importlib.util
 import json
 import math
 import multiprocessing
 import os
 import statistics
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import astuple
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -25,6 +23,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
+from mlsys.bench.lab import lab_module
 from mlsys.bench.row import row
 from mlsys.measure.ceilings import Ceilings
 from mlsys.measure.device import detect_device
@@ -44,17 +43,9 @@ BATCH_S = 0.005
 Work = Callable[[], torch.Tensor]
 
 
-@cache
 def fast_module() -> ModuleType:
-    """`fast.py` beside this file, which no package holds."""
-    name = "convolution_fast"
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name("fast.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # its dataclasses look themselves up there
-    spec.loader.exec_module(module)
-    return module
+    """`fast.py` beside this file."""
+    return lab_module(Path(__file__).with_name("fast.py"))
 
 
 class Convolutions(ImageNetwork):

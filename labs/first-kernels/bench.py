@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from mlsys.bench.row import row
+from mlsys.bench.lab import LabBench
 from mlsys.bench.suite.setting import Setting, Work, compiled
 from mlsys.measure.ceilings import Ceilings
 from mlsys.measure.records import Row
@@ -33,12 +33,8 @@ def rows(names: dict[str, Any], ceilings: Ceilings) -> Iterator[Row]:
     yield bench.histogram("one value", torch.zeros(COUNTED, dtype=torch.int32, device=bench.setting.device))
 
 
-class FirstKernelsBench:
-    """The measurements, with the names that the lab defines."""
-
-    def __init__(self, names: dict[str, Any], setting: Setting) -> None:
-        self.names = names
-        self.setting = setting
+class FirstKernelsBench(LabBench):
+    """The measurements."""
 
     def row(
         self,
@@ -51,29 +47,9 @@ class FirstKernelsBench:
         mix: str,
     ) -> Row:
         """One row in GB/s of `moved` bytes, after the peers have agreed with `call`; see `Setting.peers`."""
-        return row(
-            "lab",
-            name,
-            variant,
-            shape,
-            "fp32" if name != "first histogram" else "int32",
-            call=call,
-            peers=self.setting.peers(call, others),
-            work=moved / 1e9,
-            ceiling=self.setting.ceilings.bandwidth(mix).m_as("GB/s"),
-            on_gpu=self.setting.on_gpu,
-            rate_unit="GB/s",
-            graph=True,
-        )
-
-    def launched(self, launch: str, kernel: str, constants: dict[str, int], out: torch.Tensor, *inputs: Any) -> Work:
-        """A call of one of the lab's kernels into an output of its own."""
-
-        def call() -> torch.Tensor:
-            self.names[launch](self.names[kernel], constants, out, *inputs)
-            return out
-
-        return call
+        dtype = "fp32" if name != "first histogram" else "int32"
+        peers = self.setting.peers(call, others)
+        return self.bandwidth_row(name, variant, shape, dtype, call=call, peers=peers, moved=moved, mix=mix)
 
     def shift_scale(self, columns: int) -> Row:
         """The fused step, beside the same kernel in two passes, eager torch and torch.compile."""

@@ -12,7 +12,7 @@ import triton
 from torch.nn import functional
 
 from mlsys import ops
-from mlsys.bench.row import row
+from mlsys.bench.lab import LabBench
 from mlsys.bench.suite.setting import Setting, Work, compiled, liger
 from mlsys.measure.ceilings import Ceilings
 from mlsys.measure.gpu_ceilings import PRECISIONS
@@ -42,12 +42,11 @@ def rows(names: dict[str, Any], ceilings: Ceilings) -> Iterator[Row]:
     yield bench.layernorm_backward()
 
 
-class FusionBench:
-    """The measurements, with the names that the lab defines."""
+class FusionBench(LabBench):
+    """The measurements, in the 16-bit format of the device."""
 
     def __init__(self, names: dict[str, Any], setting: Setting) -> None:
-        self.names = names
-        self.setting = setting
+        super().__init__(names, setting)
         self.dtype = setting.half
         self.torch_dtype = PRECISIONS[self.dtype]
 
@@ -57,30 +56,12 @@ class FusionBench:
 
     def row(self, name: str, columns: int, call: Work, others: dict[str, Work], moved: float) -> Row:
         """One row in GB/s of `moved` bytes, after the peers have agreed with `call`; see `Setting.peers`."""
-        return row(
-            "lab",
-            name,
-            "fused",
-            (ROWS, columns),
-            self.dtype,
-            call=call,
-            peers=self.setting.peers(call, others),
-            work=moved / 1e9,
-            ceiling=self.setting.ceilings.copy_bandwidth.m_as("GB/s"),
-            on_gpu=self.setting.on_gpu,
-            rate_unit="GB/s",
-            graph=True,
-        )
+        shape, peers = (ROWS, columns), self.setting.peers(call, others)
+        return self.bandwidth_row(name, "fused", shape, self.dtype, call=call, peers=peers, moved=moved, mix="copy")
 
-    def launched(self, launch: str, kernel: str, constants: dict[str, int], x: torch.Tensor, *vectors: Any) -> Work:
-        """A call of one of the lab's kernels into an output of its own."""
-        y = torch.empty_like(x)
-
-        def call() -> torch.Tensor:
-            self.names[launch](self.names[kernel], constants, y, x, *vectors)
-            return y
-
-        return call
+    def fused(self, launch: str, kernel: str, constants: dict[str, int], x: torch.Tensor, *vectors: Any) -> Work:
+        """A call of one of the lab's kernels into an output like its first input."""
+        return self.launched(launch, kernel, constants, torch.empty_like(x), x, *vectors)
 
     def softmax(self, columns: int) -> Row:
         """Softmax of every row."""
@@ -88,7 +69,7 @@ class FusionBench:
         constants = softmax_config(columns)
         others = eager(lambda x: torch.softmax(x, 1), x) | liger("LigerSoftmaxFunction", x)
         moved = ops.softmax(rows=ROWS, cols=columns, dtype=self.dtype).bytes.m_as("byte")
-        call = self.launched("launch_softmax", "softmax_kernel", constants, x)
+        call = self.fused("launch_softmax", "softmax_kernel", constants, x)
         return self.row("fused softmax", columns, call, others, moved)
 
     def layernorm(self, columns: int) -> Row:
@@ -99,7 +80,7 @@ class FusionBench:
         others = eager(functional.layer_norm, x, (columns,), gamma, beta, epsilon)
         others |= liger("LigerLayerNormFunction", x, gamma, beta, epsilon)
         moved = ops.layernorm(rows=ROWS, cols=columns, dtype=self.dtype).bytes.m_as("byte")
-        call = self.launched("launch_layernorm", "layernorm_kernel", constants, x, gamma, beta)
+        call = self.fused("launch_layernorm", "layernorm_kernel", constants, x, gamma, beta)
         return self.row("fused layernorm", columns, call, others, moved)
 
     def chain(self) -> Row:
@@ -113,14 +94,14 @@ class FusionBench:
             normal = functional.batch_norm(functional.relu(x), mean, var, gamma, beta, training=False, eps=epsilon)
             return normal * scale
 
-        call = self.launched("launch_chain", "chain_kernel", TILE, x, mean, var, gamma, beta, scale)
+        call = self.fused("launch_chain", "chain_kernel", TILE, x, mean, var, gamma, beta, scale)
         moved = (2 * x.numel() + 5 * WIDTH) * x.element_size()
         return self.row("fused chain", WIDTH, call, eager(unfused, x), moved)
 
     def bias_gelu(self) -> Row:
         """Bias and GELU."""
         x, bias = self.randn(ROWS, WIDTH), self.randn(WIDTH)
-        call = self.launched("launch_bias_gelu", "bias_gelu_kernel", TILE, x, bias)
+        call = self.fused("launch_bias_gelu", "bias_gelu_kernel", TILE, x, bias)
         others = eager(lambda x, bias: functional.gelu(x + bias), x, bias)
         moved = (2 * x.numel() + WIDTH) * x.element_size()
         return self.row("fused bias + GELU", WIDTH, call, others, moved)

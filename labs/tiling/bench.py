@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from mlsys.bench.lab import lab_module
 from mlsys.bench.row import row
 from mlsys.measure.ceilings import Ceilings
 from mlsys.measure.records import Row
@@ -75,15 +76,8 @@ def rows(names: dict[str, Any], ceilings: Ceilings) -> Iterator[Row]:
 
 
 def fast_module() -> ModuleType:
-    """`fast.py` beside this file, which no package holds."""
-    name = "tiling_fast"
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name("fast.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # its dataclasses look themselves up there
-    spec.loader.exec_module(module)
-    return module
+    """`fast.py` beside this file."""
+    return lab_module(Path(__file__).with_name("fast.py"))
 
 
 def ladder_rows(ceilings: Ceilings) -> Iterator[Row]:

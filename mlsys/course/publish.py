@@ -23,6 +23,7 @@ from mlsys.course.tree import CourseTree
 from mlsys.errors import UnknownName, UserError
 
 INSTRUCTORS = (
+    "mlsys/bench/lab.py",
     "mlsys/bench/row.py",
     "mlsys/bench/run.py",
     "mlsys/bench/suite",

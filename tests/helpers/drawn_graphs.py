@@ -7,7 +7,6 @@ import numpy as np
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 OPSET = 20
-ONNX_TYPE = {"float32": TensorProto.FLOAT, "bool": TensorProto.BOOL, "int64": TensorProto.INT64}
 SMOOTH = "Neg Abs Sigmoid Tanh Erf Relu LeakyRelu Softplus Softsign Elu Sin Cos HardSigmoid Gelu Identity".split()
 
 
