@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from mlsys.errors import UserError
+from mlsys.errors import UnknownName, UserError
 from mlsys.measure.ceilings import Ceilings
 from mlsys.measure.device import Device, cpu_device
 from mlsys.measure.records import (
@@ -65,6 +65,18 @@ def measurements_of(root: Path, suite: str) -> dict[str, Measurement]:
 
         found |= {name: partial(chapter_rows, name) for name in MEASUREMENTS}
     return found
+
+
+def chosen(measurements: dict[str, Measurement], names: list[str]) -> dict[str, Measurement]:
+    """Select measurements by name; all of them if no name is given.
+
+    Raises:
+        UnknownName: for a name that none has; it lists what there is.
+    """
+    for name in names:
+        if name not in measurements:
+            raise UnknownName.of("measurement", name, measurements)
+    return {name: rows for name, rows in measurements.items() if not names or name in names}
 
 
 def measure(measurements: dict[str, Measurement], ceilings: Ceilings) -> Findings:

@@ -207,16 +207,16 @@ def check_row(row: Row, place: str) -> None:
 def save(record: Record, folder: Path = RESULTS_FOLDER) -> Path:
     """Write `record` to `folder`, in place of an older one of the same device, and return the path.
 
-    A suite that `record` lacks is kept from the older one, if it was measured on the same day in the same conditions.
+    Measurements that `record` lacks are kept from the older one, if made on the same day in the same conditions.
 
     Raises:
         BrokenRecord: if a row cannot be right.
-        UserError: if the older record has a suite that this one lacks, from another day or other conditions.
+        UserError: if the older record has measurements that this one lacks, from another day or other conditions.
     """
     parse(_text(record), "the new record")
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{slug(record.device)}.json"
-    path.write_text(_text(with_other_suites(record, path, {row.suite for row in record.rows})), encoding="utf-8")
+    path.write_text(_text(with_kept_rows(record, path, {row.name for row in record.rows})), encoding="utf-8")
     return path
 
 
@@ -224,25 +224,29 @@ def _text(record: Record) -> str:
     return json.dumps(asdict(record), indent=1) + "\n"
 
 
-def with_other_suites(record: Record, path: Path, suites: set[str]) -> Record:
-    """Add to `record` the rows of suites beyond `suites` that the record at `path` has; `commit` then names both.
+def with_kept_rows(record: Record, path: Path, measured: set[str]) -> Record:
+    """Add to `record` the rows of the record at `path` that are of other measurements, or suites, than `measured`.
+
+    `commit` then says which measurements are of which commit.
 
     Raises:
-        UserError: if those were measured on another day or in other conditions: a record has one label for all rows.
+        UserError: if they were made on another day or in other conditions: a record has one label for all rows.
     """
     if not path.exists():
         return record
     older = parse(path.read_text(encoding="utf-8"), str(path))
-    rows = tuple(row for row in older.rows if row.suite not in suites)
-    if not rows:
+    kept = tuple(row for row in older.rows if not {row.name, row.suite} & measured)
+    if not kept:
         return record
-    kept = ", ".join(sorted({row.suite for row in rows}))
+    names = ", ".join(dict.fromkeys(row.name for row in kept))
     for what in ("device", "driver", "versions", "flags", "host", "measured_on"):
         then, now = getattr(older, what), getattr(record, what)
         if then != now:
             raise UserError(
-                f"{path} also has the suite {kept}, from a run with {what} = {then}, now it is {now}, and a record has "
-                "one label: measure with --suite all, give another folder with --out, or delete that file"
+                f"{path} also has {names}, measured with {what} = {then}; now it is {now}, and a record has one label: "
+                "measure with --suite all, give another folder with --out, or delete that file"
             )
-    commit = record.commit if record.commit == older.commit else f"{record.commit}; {kept}: {older.commit}"
-    return replace(record, rows=(*rows, *record.rows), commit=commit)
+    commit = older.commit
+    if commit != record.commit:
+        commit = f"{commit}; {record.commit} for {', '.join(dict.fromkeys(row.name for row in record.rows))}"
+    return replace(record, rows=(*kept, *record.rows), commit=commit)

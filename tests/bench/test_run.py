@@ -1,4 +1,5 @@
 import dataclasses
+import json
 import subprocess
 import time
 
@@ -148,9 +149,19 @@ def test_a_commit_whose_files_were_changed_is_called_dirty(tmp_path):
     assert bench.commit_of(tmp_path) == f"{clean}-dirty"
 
 
-def test_a_suite_that_would_wipe_out_another_is_refused_at_once(pretended_gpu, monkeypatch, tmp_path, capsys):
+def test_a_suite_beside_one_of_another_day_is_refused_at_once(pretended_gpu, monkeypatch, tmp_path, capsys):
     pytest.importorskip("torch")
     assert cli.main(["bench", "--suite", "book", "--commit", "abc1234", "--out", str(tmp_path)]) == 0
+    (path,) = tmp_path.glob("*.json")
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"measured_on": "2020-01-01"}))
     monkeypatch.setattr(cli_bench, "measure_ceilings", lambda device: pytest.fail("measured"))
     assert cli.main(["bench", "--suite", "lab", "--commit", "abc1234", "--out", str(tmp_path)]) == 2
-    assert "also has the suite book" in capsys.readouterr().err
+    assert "measured with measured_on = 2020-01-01" in capsys.readouterr().err
+
+
+def test_only_the_measurements_that_are_named_are_made():
+    known = {"stride": list, "launch latency": list}
+    assert list(bench.chosen(known, ["stride"])) == ["stride"]
+    assert bench.chosen(known, []) == known
+    with pytest.raises(LookupError, match="unknown measurement 'strides'.*did you mean 'stride'"):
+        bench.chosen(known, ["strides"])
