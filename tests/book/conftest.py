@@ -28,8 +28,9 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
 
 @pytest.hookimpl(tryfirst=True)  # before pytest leaves out what `-m` does not select
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test of the built site, of its notebooks, or in a browser as proof."""
-    for item in items:
+    """Mark every test of this folder that opens the built site, its notebooks, or a browser as proof."""
+    here = [item for item in items if item.path.parent == Path(__file__).parent]
+    for item in here:
         if {"site", "notebook_path", "browser"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.proof)
 
