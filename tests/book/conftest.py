@@ -10,12 +10,15 @@ import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
 SITE = ROOT / "_build" / "html"
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+"""The first of these that is installed shows the pages; the headless shell needs half the time of the others."""
+CHROMIUM = next(filter(None, map(shutil.which, BROWSERS)), None)
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):
@@ -25,8 +28,9 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
 
 @pytest.hookimpl(tryfirst=True)  # before pytest leaves out what `-m` does not select
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test of the built site, of its notebooks, or in a browser as proof."""
-    for item in items:
+    """Mark every test of this folder that opens the built site, its notebooks, or a browser as proof."""
+    here = [item for item in items if item.path.parent == Path(__file__).parent]
+    for item in here:
         if {"site", "notebook_path", "browser"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.proof)
 
@@ -70,3 +74,12 @@ def browser() -> Iterator[object]:
         chromium = started.chromium.launch(executable_path=CHROMIUM, args=flags)
         yield chromium
         chromium.close()
+
+
+@pytest.fixture(scope="module")
+def visits(browser: Any) -> Iterator[Any]:
+    """Visits of pages one after another: what is shared is fetched once, and no page finds what another one stored."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context.add_init_script("try { localStorage.clear(); } catch { /* a page without storage has nothing to clear */ }")
+    yield context
+    context.close()

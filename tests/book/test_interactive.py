@@ -57,8 +57,8 @@ sphinx:
 """
 
 
-def _build(root: Path, page: str) -> "subprocess.CompletedProcess[str]":
-    """Build a book of one page with the figures of this repository, warnings as errors."""
+def _build(root: Path, page: str, **others: str) -> "subprocess.CompletedProcess[str]":
+    """Build a book of one page, or of others too, with the figures of this repository, warnings as errors."""
     for folder in ("_ext", "_figures", "_interactive", "_static/interactive"):
         shutil.copytree(
             ROOT / "book" / folder,
@@ -67,8 +67,10 @@ def _build(root: Path, page: str) -> "subprocess.CompletedProcess[str]":
             dirs_exist_ok=True,
         )
     (root / "_config.yml").write_text(CONFIG)
-    (root / "_toc.yml").write_text("format: jb-book\nroot: book/page\n")
-    (root / "book/page.md").write_text(page)
+    chapters = "chapters:\n" + "".join(f"  - file: book/{name}\n" for name in others) if others else ""
+    (root / "_toc.yml").write_text(f"format: jb-book\nroot: book/page\n{chapters}")
+    for name, text in {"page": page, **others}.items():
+        (root / f"book/{name}.md").write_text(text)
     tools = Path(sys.executable).parent
     environment = {"PATH": f"{tools}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT), "HOME": str(root)}
     build = [str(tools / "jupyter-book"), "build", ".", "--warningiserror", "--nitpick", "--keep-going"]
@@ -77,31 +79,32 @@ def _build(root: Path, page: str) -> "subprocess.CompletedProcess[str]":
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A built page that has all figures."""
+    """A built page that has all figures, beside it a page for each of them."""
     root = tmp_path_factory.mktemp("interactive")
-    text = "# Page\n" + "".join(f"\n:::{{interactive}} {name}\nWhat to try.\n:::\n" for name in FIGURES)
-    done = _build(root, text)
+    texts = {name: f"\n:::{{interactive}} {name}\nWhat to try.\n:::\n" for name in FIGURES}
+    done = _build(root, "# Page\n" + "".join(texts.values()), **{name: f"# Page\n{texts[name]}" for name in FIGURES})
     assert done.returncode == 0, done.stdout + done.stderr
     return root / "_build/html/book/page.html"
 
 
 @pytest.fixture
 def page(browser: Any, built: Path) -> Iterator[Any]:
-    """The page as it lies on the disk, without a server; it must ask nobody else for anything and not complain."""
-    page = browser.new_page(viewport={"width": 1280, "height": 2000})
+    """A page from the disk, without a server; it must ask nobody else for anything and not complain."""
+    page = browser.new_page(viewport={"width": 1280, "height": 2000}, base_url=built.as_uri())
     elsewhere: list[str] = []
     page.on("request", lambda request: request.url.startswith(("file:", "data:")) or elsewhere.append(request.url))
     page.on("requestfailed", lambda request: elsewhere.append(request.url))
     page.on("console", lambda message: elsewhere.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: elsewhere.append(str(error)))
-    page.goto(built.as_uri())
-    page.wait_for_function("document.querySelectorAll('.course-interactive .drawing svg > *').length > 20")
     yield page
     page.close()
     assert elsewhere == []
 
 
 def _figure(page: Any, name: str) -> Any:
+    """Open the page that has only this figure, which is much lighter than the page of all."""
+    page.goto(f"{name}.html")
+    page.wait_for_function("document.querySelector('.course-interactive .drawing svg > *')")
     return page.locator(f"figure[data-figure={name}]")
 
 
@@ -500,6 +503,7 @@ def _same(found: object, expected: float) -> bool:
 @pytest.mark.browser
 @pytest.mark.parametrize("name", numerics.FLOAT_FORMATS)
 def test_the_bits_in_the_browser_are_those_of_the_package(page: Any, name: str) -> None:
+    _figure(page, "numerics")
     form = numerics.float_format(name)
     values = _telling(form)
     told = """([form, values]) => values.map((text) => {
@@ -536,6 +540,7 @@ def test_the_bits_in_the_browser_are_those_of_the_package(page: Any, name: str) 
 @pytest.mark.browser
 @pytest.mark.parametrize("bits", explorer.INTEGERS)
 def test_integers_in_the_browser_are_those_of_the_package(page: Any, bits: int) -> None:
+    _figure(page, "numerics")
     form = numerics.IntFormat(bits)
     values = [x / 4 for x in range(-1200, 1201)] + [1e300, -1e300]
     told = "([form, values]) => values.map((x) => [courseFormats.round(form, x), courseFormats.encode(form, x)])"
@@ -699,6 +704,8 @@ def test_every_control_is_reached_by_tab_and_shows_its_focus(page: Any, name: st
 def test_figures_fit_a_phone_and_their_text_does_not_leave_the_drawing(page: Any, scheme: str) -> None:
     page.emulate_media(color_scheme=scheme)
     page.set_viewport_size(PHONE)
+    page.goto("page.html")
+    page.wait_for_function("document.querySelectorAll('.course-interactive .drawing svg > *').length > 20")
     page.wait_for_timeout(300)
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
     cut = """figures => figures.flatMap(figure => {
@@ -717,8 +724,8 @@ def test_figures_fit_a_phone_and_their_text_does_not_leave_the_drawing(page: Any
 def test_without_script_there_are_a_picture_and_a_table(browser: Any, built: Path, name: str) -> None:
     context = browser.new_context(java_script_enabled=False, viewport=PHONE)
     page = context.new_page()
-    page.goto(built.as_uri())
-    figure = _figure(page, name)
+    page.goto(built.with_name(f"{name}.html").as_uri())
+    figure = page.locator(f"figure[data-figure={name}]")
     image = figure.locator("img")
     image.scroll_into_view_if_needed()
     assert image.bounding_box()["width"] > 200

@@ -36,9 +36,10 @@ def page_path(request: pytest.FixtureRequest, site: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def visit(browser: Any, address: str, page_path: str) -> dict[str, Any]:
+def visit(visits: Any, address: str, page_path: str) -> dict[str, Any]:
     """One look at a page: what it asked the network for, what it complained about, and the page itself."""
-    page = browser.new_page(viewport=DESKTOP)
+    page = visits.new_page()
+    page.set_viewport_size(DESKTOP)
     requests: list[str] = []
     complaints: list[str] = []
     page.on("request", lambda request: requests.append(request.url))

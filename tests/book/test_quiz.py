@@ -109,11 +109,16 @@ def source(request: pytest.FixtureRequest) -> Path:
 
 
 @pytest.fixture
-def open_page(source: Path, browser: Any, address: str, site: Path) -> Any:
+def url(source: Path, address: str, site: Path) -> str:
     if not list((site / "book").rglob(f"{source.stem}.html")):
         pytest.skip(f"{source.name} is newer than the built book: run `make book`")
-    page = browser.new_page()
-    page.goto(f"{address}/{pages.address_of(site, source.stem)}", wait_until="load")
+    return f"{address}/{pages.address_of(site, source.stem)}"
+
+
+@pytest.fixture
+def open_page(visits: Any, url: str) -> Any:
+    page = visits.new_page()
+    page.goto(url, wait_until="load")
     yield page
     page.close()
 
@@ -154,10 +159,10 @@ def test_a_quiz_is_operated_by_keyboard_alone(source: Path, open_page: Any) -> N
 
 
 @pytest.mark.browser
-def test_answers_can_be_read_without_javascript(source: Path, browser: Any, open_page: Any) -> None:
+def test_answers_can_be_read_without_javascript(source: Path, browser: Any, url: str) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
-    page.goto(open_page.url, wait_until="load")
+    page.goto(url, wait_until="load")
     try:
         for name, body in quizzes(source).items():
             folds = page.locator(f"#quiz-{name} details")

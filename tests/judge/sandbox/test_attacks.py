@@ -9,7 +9,7 @@ from helpers.sending import STUDENT, fail, run
 
 from mlsys.judge.sandbox.host import ProcessEnded
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.proof]
 
 MIB = 2**20
 IGNORE_SIGNALS = """

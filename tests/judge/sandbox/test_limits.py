@@ -11,7 +11,7 @@ from helpers.sending import STUDENT, fail, run
 from mlsys.judge.sandbox.host import Limits, ProcessEnded, Sandbox
 from mlsys.judge.sandbox.host.cgroup import MemoryCgroup
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.proof]
 
 MIB = 2**20
 
