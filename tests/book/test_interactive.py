@@ -41,6 +41,7 @@ FIGURES = (
     "stages",
     "systolic",
     "tiling",
+    "timeline",
 )
 PHONE = {"width": 390, "height": 844}
 CONFIG = """
