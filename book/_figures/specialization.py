@@ -39,6 +39,14 @@ def chip_peaks() -> tuple[list[int], list[float]]:
     ]
 
 
+def cpu_peaks(cores: int = 56, clock_hz: float = 2e9) -> dict[str, float]:
+    """Return the peaks in FLOP/s of a server CPU of Intel with two vector units and a matrix unit per core.
+
+    Per core and cycle: two units of 16 FP32 lanes that multiply and add, and 1,024 BF16 operations in tiles.
+    """
+    return {"fp32": cores * clock_hz * 2 * 16 * 2, "bf16": cores * clock_hz * 1024}
+
+
 def overhead(multiply_adds: int, basis_id: str = "horowitz-45nm") -> float:
     """Return the share of an instruction's energy that is not arithmetic, for FP16 multiply-adds."""
     chosen = basis(basis_id)

@@ -67,6 +67,7 @@ def _build(root: Path, page: str) -> "subprocess.CompletedProcess[str]":
             ignore=shutil.ignore_patterns("__pycache__"),
             dirs_exist_ok=True,
         )
+    shutil.copy(ROOT / "book/references.bib", root / "book")  # the timeline names documents
     (root / "_config.yml").write_text(CONFIG)
     (root / "_toc.yml").write_text("format: jb-book\nroot: book/page\n")
     (root / "book/page.md").write_text(page)
