@@ -207,6 +207,21 @@ def units(rows: Sequence[Row], names: Mapping[str, str]) -> None:
     ax.grid(visible=False, axis="y")
 
 
+def power_note(rows: Sequence[Row], names: Mapping[str, str]) -> str:
+    """Say at which clock and power the chains ran and what an operation cost, or that this was not read."""
+    said = []
+    for row in rows:
+        if row.sm_clock_mhz is None or row.power_w is None or row.achieved is None:
+            return "Clock and power were not read in this run, so this is a guess."
+        energy = row.power_w / row.achieved  # W over TFLOP/s is pJ
+        clock = f"{row.sm_clock_mhz / 1000:.2f} GHz"
+        said.append(
+            f"the {names[row.dtype]} chain ran at {clock} and {row.power_w:.0f} W, {energy:.1f} pJ an operation"
+        )
+    limit = Hardware.get("h200").tdp.m_as("W")
+    return f"In this run {'; '.join(said)}. The limit of the board is {limit:.0f} W."
+
+
 def _box(ax: Axes, place: tuple[float, float, float, float], text: str, fill: str, edge: str) -> None:
     x, y, width, height = place
     box = FancyBboxPatch((x, y), width, height, boxstyle="round,pad=0,rounding_size=0.12", linewidth=1.3)

@@ -3,6 +3,7 @@
 import math
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "book"))
 
 from _figures import specialization as figures
 from _interactive import timeline
+
+from mlsys.measure.records import Row
 
 
 def test_chips_are_in_order_and_each_names_a_document_of_the_bibliography() -> None:
@@ -73,3 +76,12 @@ def test_timeline_steps_and_says_which_years_it_has(site: Path, browser: Any) ->
     assert "NVIDIA B200" in result.inner_text()
     assert figure.get_by_role("button", name="Later").get_attribute("aria-disabled") == "true"
     page.close()
+
+
+def test_power_is_quoted_only_where_it_was_read() -> None:
+    row = Row("book", "independent roofs", "x", (1,), "bf16", 1, 1, 1, 800.0, None, "TFLOP/s", {})
+    assert "were not read" in figures.power_note([row], {"bf16": "BF16"})
+    read = replace(row, sm_clock_mhz=1500.0, power_w=680.0)
+    said = figures.power_note([read], {"bf16": "BF16"})
+    assert "1.50 GHz and 680 W, 0.8 pJ" in said  # 680 W over 800e12 operations a second
+    assert "700 W" in said
