@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch
 
 from mlsys import growth, viz
+from mlsys.errors import InvalidValue
 from mlsys.hardware import Hardware
 from mlsys.hardware.energy import basis
 from mlsys.measure.records import Row
@@ -87,8 +88,8 @@ def dark() -> None:
     for shrinks, color, name in ((True, "GreenLine", "voltage shrinks too"), (False, "RedLine", "voltage stays")):
         shares = [100 * lit(place, shrinks) for place in places]
         ax.plot(places, shares, "o-", color=colors[color])
-        at = (places[-1], shares[-1] + 4) if shrinks else (2.9, shares[2] - 32)
-        ax.text(*at, name, color=colors[color], ha="right", weight="bold")
+        x, y = (places[-1], shares[-1] + 4) if shrinks else (2.9, shares[2] - 32)
+        ax.text(x, y, name, color=colors[color], ha="right", weight="bold")
     for node, share in PROJECTED.items():
         place, least = NODES.index(node), node == NODES[-1]
         ax.plot(place, 100 * share, "D", color=colors["BlueLine"])
@@ -207,19 +208,15 @@ def units(rows: Sequence[Row], names: Mapping[str, str]) -> None:
     ax.grid(visible=False, axis="y")
 
 
-def power_note(rows: Sequence[Row], names: Mapping[str, str]) -> str:
-    """Say at which clock and power the chains ran and what an operation cost, or that this was not read."""
-    said = []
-    for row in rows:
-        if row.sm_clock_mhz is None or row.power_w is None or row.achieved is None:
-            return "Clock and power were not read in this run, so this is a guess."
-        energy = row.power_w / row.achieved  # W over TFLOP/s is pJ
-        clock = f"{row.sm_clock_mhz / 1000:.2f} GHz"
-        said.append(
-            f"the {names[row.dtype]} chain ran at {clock} and {row.power_w:.0f} W, {energy:.1f} pJ an operation"
-        )
-    limit = Hardware.get("h200").tdp.m_as("W")
-    return f"In this run {'; '.join(said)}. The limit of the board is {limit:.0f} W."
+def energy_per_operation(row: Row) -> float:
+    """Return the energy of an operation in picojoules: the power of the whole board over the rate.
+
+    Raises:
+        InvalidValue: if the record holds no power or no rate for the row.
+    """
+    if row.power_w is None or row.achieved is None:
+        raise InvalidValue(f"the row {row.variant!r} has no power: measure it again with `mlsys bench`")
+    return row.power_w / row.achieved  # W over TFLOP/s is pJ
 
 
 def _box(ax: Axes, place: tuple[float, float, float, float], text: str, fill: str, edge: str) -> None:

@@ -4,6 +4,7 @@ import tomllib
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from matplotlib.figure import Figure
 from pybtex.database import Entry, parse_file
@@ -55,10 +56,10 @@ def milestones() -> tuple[Milestone, ...]:
     }
     texts = {name: fmt(number.m_as(""), 0) for name, number in computed.items()}
     found = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))["chip"]
-    return tuple(
-        Milestone(**{key: text.format(**texts) if isinstance(text, str) else text for key, text in chip.items()})
-        for chip in found
-    )
+    filled: list[dict[str, Any]] = [
+        {key: text.format(**texts) if isinstance(text, str) else text for key, text in chip.items()} for chip in found
+    ]
+    return tuple(Milestone(**chip) for chip in filled)
 
 
 @cache
@@ -110,7 +111,7 @@ def _picture() -> Figure:
         place = ROWS.index(chip.row)
         ax.plot(chip.year, place, "o", color=colors[tones[chip.row]])
         side, align = (7, "bottom") if index % 2 == 0 else (-7, "top")
-        style = {"fontsize": 8, "ha": "center", "va": align, "color": colors[tones[chip.row]]}
+        style: dict[str, Any] = {"fontsize": 8, "ha": "center", "va": align, "color": colors[tones[chip.row]]}
         ax.annotate(chip.name, (chip.year, place), xytext=(0, side), textcoords="offset points", **style)
     ax.set(xlim=(1975, 2029), ylim=(len(ROWS) - 0.4, -0.6))
     ax.set_yticks(range(len(ROWS)), ROWS)

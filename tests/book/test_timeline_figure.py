@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "book"))
 from _figures import specialization as figures
 from _interactive import timeline
 
+from mlsys.errors import InvalidValue
 from mlsys.measure.records import Row
 
 
@@ -78,10 +79,8 @@ def test_timeline_steps_and_says_which_years_it_has(site: Path, browser: Any) ->
     page.close()
 
 
-def test_power_is_quoted_only_where_it_was_read() -> None:
+def test_energy_of_an_operation_is_power_over_rate() -> None:
     row = Row("book", "independent roofs", "x", (1,), "bf16", 1, 1, 1, 800.0, None, "TFLOP/s", {})
-    assert "were not read" in figures.power_note([row], {"bf16": "BF16"})
-    read = replace(row, sm_clock_mhz=1500.0, power_w=680.0)
-    said = figures.power_note([read], {"bf16": "BF16"})
-    assert "1.50 GHz and 680 W, 0.8 pJ" in said  # 680 W over 800e12 operations a second
-    assert "700 W" in said
+    with pytest.raises(InvalidValue, match="no power"):
+        figures.energy_per_operation(row)
+    assert figures.energy_per_operation(replace(row, power_w=680.0)) == pytest.approx(680 / 800e12 * 1e12)
