@@ -48,6 +48,33 @@ class GrowthLaw:
         return doubling_time(self.per_year)
 
 
+@dataclass(frozen=True)
+class TrainingRun:
+    """A model by the arithmetic that its training took.
+
+    Attributes:
+        id: its key in `data/history.toml`.
+        name: what it is called.
+        announced: the year in which it came out, with its source.
+        compute: operations of the final run, with their source; `condition` says if they are an outsider's estimate.
+    """
+
+    id: str
+    name: str
+    announced: Sourced
+    compute: Sourced
+
+    @property
+    def year(self) -> int:
+        """The year in which it came out."""
+        return int(self.announced.value.m)
+
+    @property
+    def flops(self) -> Quantity:
+        """Operations of the final run."""
+        return self.compute.value
+
+
 class _LawEntry(Entry, frozen=True, kw_only=True):
     factor: Number
     period: Number
@@ -59,6 +86,38 @@ LAWS = Catalog(
     lambda name, entry: GrowthLaw(name, entry.factor.sourced, entry.period.sourced),
 )
 """Every growth law."""
+
+
+class _RunEntry(Entry, frozen=True, kw_only=True):
+    name: str
+    announced: Number
+    compute: Number
+
+
+class _History(Entry, frozen=True, kw_only=True):
+    training_runs: dict[str, _RunEntry]
+    huang_parts: dict[str, Number]
+
+
+def training_runs() -> dict[str, TrainingRun]:
+    """Training runs among the largest of their time, by id, the oldest first.
+
+    >>> training_runs()["gpt-3"].flops
+    <Quantity(3.14e+23, 'FLOP')>
+    """
+    entries = data_file("history.toml", _History).training_runs
+    return {key: TrainingRun(key, run.name, run.announced.sourced, run.compute.sourced) for key, run in entries.items()}
+
+
+def huang_parts() -> dict[str, Sourced]:
+    """The factors into which the author of the thousandfold gain of `huang` divides it; their product is the gain.
+
+    Source: Dally, Hardware for Deep Learning, Hot Chips 2023.
+
+    >>> round(math.prod(part.value.m_as("") for part in huang_parts().values()))
+    1000
+    """
+    return {name: part.sourced for name, part in data_file("history.toml", _History).huang_parts.items()}
 
 
 def laws() -> dict[str, GrowthLaw]:

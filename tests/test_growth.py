@@ -105,3 +105,19 @@ def test_nonsense_is_refused() -> None:
         growth.fit_growth([2012], [1.0])
     with pytest.raises(InvalidValue, match="cannot grow exponentially"):
         growth.fit_growth([2012, 2013], [1.0, 0.0])
+
+
+def test_training_runs_grow_as_two_of_them_say() -> None:
+    """From 4.7e17 to 2.1e25 operations in eleven years; a run takes six operations for each parameter and token."""
+    runs = growth.training_runs()
+    years = [run.year for run in runs.values()]
+    assert years == sorted(years)
+    assert growth.fit_growth(years, [run.flops.m for run in runs.values()]) == pytest.approx(
+        (2.1e25 / 4.7e17) ** (1 / 11), rel=0.03
+    )
+    assert runs["palm"].flops.m == pytest.approx(6 * 540e9 * 780e9, rel=0.01)
+    assert runs["gpt-3"].flops.m == pytest.approx(6 * 175e9 * 300e9, rel=0.01)
+
+
+def test_parts_of_huangs_law_multiply_to_the_whole() -> None:
+    assert math.prod(part.value.m for part in growth.huang_parts().values()) == pytest.approx(growth.huang(10))

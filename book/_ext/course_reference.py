@@ -12,6 +12,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from mlsys import Hardware
 from mlsys.core.sourced import Source, Sourced, data_folder, load_toml
+from mlsys.growth import huang_parts, training_runs
 from mlsys.hardware import Accelerator, UnknownField, UnknownPrecision
 from mlsys.hardware.energy import bases
 from mlsys.hardware.links import links
@@ -77,6 +78,7 @@ NAMES = {
     "bandwidth": "bandwidth",
     # Operations, `mlsys.hardware.energy`.
     "mac": "multiply-accumulate (MAC)",
+    "instruction": "a whole instruction",
 }
 """What the field calls the quantities of the data files; names that begin with a precision are made by `named`."""
 PRECISION = re.compile(r"(fp|bf|tf|int)\d+")
@@ -187,6 +189,12 @@ def sizes() -> list[nodes.Node]:
     return [facts([(f"{size.name}, {size.year}", size.parameters) for size in published_sizes().values()])]
 
 
+def history() -> list[nodes.Node]:
+    """The arithmetic of large training runs, and the parts of a decade of growth."""
+    rows = [(f"training of {run.name}, {run.year}", run.compute) for run in training_runs().values()]
+    return [facts([*rows, *((f"gain by {name}", part) for name, part in huang_parts().items())])]
+
+
 def sources() -> list[nodes.Node]:
     """The documents that the tables above name, in alphabetical order."""
     rows = [entry for chip in Hardware.all() for entry in (*chip.fields.values(), *(p.rate for p in chip.peaks))]
@@ -194,6 +202,8 @@ def sources() -> list[nodes.Node]:
     rows += [entry for name in systems() for level in levels(name) for entry in level.fields.values()]
     rows += [entry for b in bases() for entry in (*b.operations.values(), *b.accesses.values())]
     rows += [entry for size in published_sizes().values() for entry in (size.announced, size.parameters)]
+    rows += [entry for run in training_runs().values() for entry in (run.announced, run.compute)]
+    rows += huang_parts().values()
     listing = nodes.bullet_list()
     for source in sorted({row.source for row in rows}, key=lambda source: (source.publisher.lower(), source.title)):
         about = nodes.paragraph("", f"{source.publisher}, ")
@@ -211,6 +221,7 @@ PARTS: dict[str, Callable[[], list[nodes.Node]]] = {
     "levels": memory_levels,
     "energies": energies,
     "sizes": sizes,
+    "history": history,
     "sources": sources,
 }
 

@@ -14,6 +14,7 @@ from _interactive import (
     stages,
     systolic,
     tiling,
+    timeline,
 )
 from _interactive.content import Content, Table
 
@@ -29,6 +30,7 @@ FIGURES: dict[str, Callable[[], Content]] = {
     "stages": stages.content,
     "systolic": systolic.content,
     "tiling": tiling.content,
+    "timeline": timeline.content,
 }
 """The figures by name. Each is drawn by `book/_static/interactive/NAME.js` from the numbers that are exported here."""
 

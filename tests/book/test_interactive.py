@@ -41,6 +41,7 @@ FIGURES = (
     "stages",
     "systolic",
     "tiling",
+    "timeline",
 )
 PHONE = {"width": 390, "height": 844}
 CONFIG = """
@@ -66,6 +67,7 @@ def _build(root: Path, page: str, **others: str) -> "subprocess.CompletedProcess
             ignore=shutil.ignore_patterns("__pycache__"),
             dirs_exist_ok=True,
         )
+    shutil.copy(ROOT / "book/references.bib", root / "book")  # the timeline names documents
     (root / "_config.yml").write_text(CONFIG)
     chapters = "chapters:\n" + "".join(f"  - file: book/{name}\n" for name in others) if others else ""
     (root / "_toc.yml").write_text(f"format: jb-book\nroot: book/page\n{chapters}")

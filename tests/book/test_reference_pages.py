@@ -77,6 +77,13 @@ def test_every_published_size_is_listed_with_its_year(site: Path) -> None:
         assert f"{size['params']['value']:,.0f}" in page
 
 
+def test_every_training_run_is_listed_with_its_year(site: Path) -> None:
+    page = text_of(site, "hardware-reference")
+    runs = tomllib.loads((DATA / "history.toml").read_text(encoding="utf-8"))["training_runs"]
+    assert runs
+    assert [run["name"] for run in runs.values() if f"{run['name']}, {run['announced']['value']}" not in page] == []
+
+
 def test_every_public_room_has_one_page() -> None:
     listed = [room for rooms in API_PAGES.values() for room in rooms]
     public = {f"mlsys.{name}" for name in mlsys.__all__ if inspect.ismodule(getattr(mlsys, name))}

@@ -38,6 +38,7 @@ PAGE_OF = {
     "limit": "index",
     "occupancy": "gpu",
     "stages": "first-kernels",
+    "timeline": "specialization",
 }
 """Pages of the interactive figures that are not named for their chapter."""
 PAGES = pages.built_pages()

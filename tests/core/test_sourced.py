@@ -29,6 +29,7 @@ DATA_FILES = (
     "memory_levels.toml",
     "energies.toml",
     "growth.toml",
+    "history.toml",
     "model_sizes.toml",
     "models.toml",
     "prices.toml",
