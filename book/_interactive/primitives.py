@@ -24,11 +24,11 @@ SIZES = {
     "width": 128,
     "rows": 4096,
     "columns": 4096,
-    "elements": 2**20,
+    "elements": 2**16,
 }
 """What every size is at first."""
-LARGEST = 1_000_000
-"""Largest size that the explorer accepts: a product of three stays an exact number in JavaScript's arithmetic."""
+LARGEST = 100_000
+"""Largest size that the explorer accepts: two products of three sizes still add up exactly in JavaScript."""
 FIRST = {"layer": "attention, one head", "chip": "H100, products in FP16", "width": 8}
 NAMES = {"matrix": "matrix unit", "vector": "vector unit", "special": "special functions", "memory": "loads by index"}
 TABLE_WIDTHS = (32, 64, 128, 256)
@@ -53,9 +53,9 @@ def content() -> Content:
             "first": FIRST,
         },
         picture=_picture,
-        alt=f"Three bars of time on an H100, for one head of attention with {SIZES['tokens']:,} tokens and a head width "
-        f"of {SIZES['width']}. The longest is the matrix unit's. That of the special functions is half as long, and that "
-        "of the vector unit is shorter still.",
+        alt=f"Three bars of time on an H100, for one head of attention with {SIZES['tokens']:,} tokens and a head "
+        f"width of {SIZES['width']}. The longest is the matrix unit's. The bar of the special functions is half as "
+        "long, and that of the vector unit is shorter still.",
         tables=(_table(),),
     )
 
