@@ -29,7 +29,8 @@ SIZES = {
 """What every size is at first."""
 LARGEST = 100_000
 """Largest size that the explorer accepts: two products of three sizes still add up exactly in JavaScript."""
-FIRST = {"layer": "attention, one head", "chip": "H100, products in FP16", "width": 8}
+FIRST_CHIP = "H100, products in FP16"
+FIRST = {"layer": "attention, one head", "chip": FIRST_CHIP, "width": 8}
 NAMES = {"matrix": "matrix unit", "vector": "vector unit", "special": "special functions", "memory": "loads by index"}
 TABLE_WIDTHS = (32, 64, 128, 256)
 
@@ -60,9 +61,10 @@ def content() -> Content:
     )
 
 
-def times_us(width: int, chip: str = FIRST["chip"]) -> dict[str, float]:
-    """Microseconds of each unit at its peak, for one head of attention with the first number of tokens."""
-    rates = primitives.rates(Hardware.get(CHIPS[chip][0]), CHIPS[chip][1])
+def times_us(width: int) -> dict[str, float]:
+    """Microseconds of each unit at its peak, on the first chip, for one head of attention with the first number of tokens."""
+    chip, dtype = CHIPS[FIRST_CHIP]
+    rates = primitives.rates(Hardware.get(chip), dtype)
     found = primitives.counts("attention, one head", tokens=SIZES["tokens"], width=width)
     return {unit: 1e6 * found[unit] / rate for unit, rate in rates.items()}
 

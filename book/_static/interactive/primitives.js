@@ -7,7 +7,7 @@ courseFigure.start("primitives", "Bars: time of each unit if it runs at its peak
   const whole = d3.format(",");
   const layer = choice(controls, "Layer", () => { askSizes(); redraw(); });
   const chip = choice(controls, "Chip", redraw);
-  const width = choice(controls, "One vector instruction works on", redraw);
+  const width = choice(controls, "One instruction works on", redraw);
   layer.set(Object.keys(numbers.layers).map((name) => [name, name]), numbers.first.layer);
   chip.set(Object.keys(numbers.chips).map((name) => [name, name]), numbers.first.chip);
   width.set(numbers.widths, numbers.first.width);
@@ -39,7 +39,7 @@ courseFigure.start("primitives", "Bars: time of each unit if it runs at its peak
   }
 
   const count = (step) => step.each * step.over.reduce((product, name) => product * Number(typed[name]), 1);
-  const noun = { matrix: "multiply-adds", vector: "operations", special: "functions", memory: "loads" };
+  const noun = { matrix: "multiply-adds", vector: "operations", special: "results", memory: "loads" };
 
   function say(units, times) {
     const wide = Number(width.value);
