@@ -62,7 +62,7 @@ def content() -> Content:
 
 
 def times_us(width: int) -> dict[str, float]:
-    """Microseconds of each unit at its peak on the first chip, for a head of attention with the first number of tokens."""
+    """Microseconds of each unit at its peak on the first chip, for one head of attention."""
     chip, dtype = CHIPS[FIRST_CHIP]
     rates = primitives.rates(Hardware.get(chip), dtype)
     found = primitives.counts("attention, one head", tokens=SIZES["tokens"], width=width)
