@@ -50,6 +50,7 @@ NAMES = {
     "shared_memory_reserved": "shared memory reserved in each block",
     "sm_count": "SMs",
     "sm_partitions": "partitions of an SM",
+    "special_per_clock": "special functions per SM and clock",
     "tdp": "design power (TDP)",
     "tensor_clock": "clock of the tensor units",
     "tensor_flop_per_clock": "operations per tensor unit and clock",

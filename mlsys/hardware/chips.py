@@ -131,6 +131,21 @@ class Accelerator:
             raise UnknownName.of("engine", engine, ("tensor", "vector"))
         return ureg.Quantity(per_clock.m_as("FLOP") * clock.m_as("hertz"), "FLOP/s")
 
+    def special_rate(self) -> Quantity:
+        """Compute the rate of special functions, such as 2**x or 1/sqrt(x): SMs x results per SM and clock x clock.
+
+        The clock is that of the tensor cores, since the two are compared where they work side by side. A special
+        function counts as one operation.
+
+        Raises:
+            UnknownField: if the documents do not give the parts.
+
+        >>> round(Hardware.get("h100-sxm").special_rate().to("TFLOP/s"), 1)
+        <Quantity(3.9, 'teraflop / second')>
+        """
+        per_clock = self.field("special_per_clock").value.m_as("") * self.field("sm_count").value.m_as("")
+        return ureg.Quantity(per_clock * self.field("tensor_clock").value.m_as("hertz"), "FLOP/s")
+
     @property
     def memory_bw(self) -> Quantity:
         """Bandwidth of the device memory."""
@@ -217,6 +232,7 @@ class _ChipEntry(Entry, frozen=True, kw_only=True):
     tensor_flop_per_clock: Number | None = None
     on_chip_memory: Number | None = None
     vector_lanes: Number | None = None
+    special_per_clock: Number | None = None
     last_level_cache: Number | None = None
     shared_memory_per_block: Number | None = None
     shared_memory_per_sm: Number | None = None

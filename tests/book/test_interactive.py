@@ -36,6 +36,7 @@ FIGURES = (
     "limit",
     "numerics",
     "occupancy",
+    "primitives",
     "roofline",
     "runtimes",
     "stages",
