@@ -168,4 +168,4 @@ def alignment(rows: Sequence[Row], ordinary: Row) -> None:
     ax.text(len(rows) - 0.6, ordinary.achieved, "FP32, ordinary units", ha="right", va="bottom", fontsize=9)
     ax.set_xticks(range(len(rows)), [f"{row.shape[1]:,}" for row in rows], rotation=45)
     ax.set(xlabel="elements in a row, n", ylabel="TFLOP/s", ylim=(0, 1.4 * max(row.achieved for row in rows)))
-    ax.legend(loc="upper left", frameon=False, ncols=2, fontsize=8.5)
+    ax.legend(loc="upper left", frameon=False, ncols=2, fontsize=8)

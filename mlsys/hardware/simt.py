@@ -116,9 +116,7 @@ def issue(program: Sequence[Statement], values: Sequence[int]) -> Run:
     slots = []
     for slot in _execute(program, values, (True,) * len(values)):
         if len(slots) == LONGEST_RUN:
-            raise InvalidValue(
-                f"the program is still running after {LONGEST_RUN} slots: does a loop's test never fail?"
-            )
+            raise InvalidValue(f"the program is still running after {LONGEST_RUN} slots: is there a loop without end?")
         slots.append(slot)
     return Run(tuple(slots), len(values))
 

@@ -3,13 +3,14 @@
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 pytest.importorskip("sphinx", reason="sphinx is not installed: mlsys[book] brings it")
 sys.path.insert(0, str(Path(__file__).parents[2] / "book"))
 
-from _interactive import divergence as player  # noqa: E402
+from _interactive import divergence as player
 
 NUMBERS = json.loads(json.dumps(player.content().numbers))
 COUNTED_BY_HAND = [
@@ -48,7 +49,7 @@ def test_lines_of_a_program_differ_so_that_a_slot_names_one() -> None:
         assert len(set(lines)) == len(lines)
 
 
-def test_a_reader_steps_and_is_told_which_k_is_allowed(browser, address) -> None:
+def test_a_reader_steps_and_is_told_which_k_is_allowed(browser: Any, address: str) -> None:
     page = browser.new_page()
     page.goto(f"{address}/book/hardware/execution-units.html")
     figure = page.locator("figure[data-figure=divergence]")

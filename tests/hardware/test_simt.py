@@ -12,7 +12,7 @@ Place = tuple[int, ...]
 
 
 def alone(program: Sequence[Statement], value: list[int], here: Place = ()) -> Iterator[Place]:
-    """The places that one thread visits: for each statement, its position in the program and the rounds of its loops."""
+    """The places that one thread visits: the positions of its statements, with the rounds of their loops."""
     for number, statement in enumerate(program):
         place = (*here, number)
         if isinstance(statement, Step):
