@@ -8,7 +8,7 @@ from matplotlib.patches import Rectangle
 
 from mlsys import Hardware, viz
 from mlsys.core.dtypes import bytes_per_element
-from mlsys.hardware.fragments import SHAPES, fragment, holder
+from mlsys.hardware.fragments import SHAPES, Operand, fragment, holder
 from mlsys.measure.records import Row
 
 WIDTH = 5.0
@@ -86,7 +86,8 @@ def fragments(lane: int) -> None:
     shapes = {"width_ratios": [inner, columns], "height_ratios": [inner, rows]}
     _, axes = plt.subplots(2, 2, figsize=(WIDTH, 6.4), gridspec_kw=shapes, layout="constrained")
     titles = {"A": "A: 16 × 16", "B": "B: 16 × 8", "C": "C and D: 16 × 8"}
-    for operand, ax in (("A", axes[1, 0]), ("B", axes[0, 1]), ("C", axes[1, 1])):
+    places: dict[Operand, Axes] = {"A": axes[1, 0], "B": axes[0, 1], "C": axes[1, 1]}
+    for operand, ax in places.items():
         _operand(ax, operand, lane)
         ax.set_title(titles[operand], fontsize=9)
     note = axes[0, 0]
@@ -102,7 +103,7 @@ def fragments(lane: int) -> None:
     )
 
 
-def _operand(ax: Axes, operand: str, lane: int) -> None:
+def _operand(ax: Axes, operand: Operand, lane: int) -> None:
     rows, columns = SHAPES[operand]
     own = fragment(operand, lane)
     sums = fragment("C", lane)
@@ -113,8 +114,9 @@ def _operand(ax: Axes, operand: str, lane: int) -> None:
             wanted = {"A": row, "B": column, "C": None}[operand] in needed.get(operand, set())
             fill = viz.COLORS["OrangeL"] if mine else "white"
             edge = viz.COLORS["OrangeLine"] if mine or wanted else viz.COLORS["grid"]
-            box = {"facecolor": fill, "edgecolor": edge, "linewidth": 1.2, "zorder": 2 if mine or wanted else 1}
-            ax.add_patch(Rectangle((column + 0.06, row + 0.06), 0.88, 0.88, **box))
+            above = 2 if mine or wanted else 1
+            corner = (column + 0.06, row + 0.06)
+            ax.add_patch(Rectangle(corner, 0.88, 0.88, facecolor=fill, edgecolor=edge, linewidth=1.2, zorder=above))
             held_by, number = holder(operand, row, column)
             text = f"{held_by}" if not mine else f"#{number}"
             ax.text(column + 0.5, row + 0.53, text, ha="center", va="center", fontsize=6.5, zorder=3)
@@ -128,11 +130,8 @@ def thousandfold() -> None:
     tones = {"FP32, no tensor cores": "BlueLine", "FP16, dense": "GreenLine", "as in the chart": "OrangeLine"}
     for kind, tone in tones.items():
         found = peaks(kind)
-        style = {"linestyle": "--"} if kind == "as in the chart" else {}
-        ax.plot(
-            [year for _, year, _ in found], [rate for *_, rate in found], "o", color=colors[tone], label=kind, **style
-        )
-        ax.lines[-1].set_linestyle("--" if style else "-")
+        years, rates = [year for _, year, _ in found], [rate for *_, rate in found]
+        ax.plot(years, rates, "o--" if kind == "as in the chart" else "o-", color=colors[tone], label=kind)
     for name, year, rate in peaks("as in the chart"):
         ax.annotate(name, (year, rate), xytext=(0, 7), textcoords="offset points", ha="center", fontsize=9)
     ax.set(
@@ -147,7 +146,12 @@ def thousandfold() -> None:
 
 def row_alignment(row: Row) -> int:
     """Largest power of two, up to 16, that divides the bytes of a row of the second matrix."""
-    return gcd(16, row.shape[1] * bytes_per_element(row.dtype))
+    return gcd(16, int(row.shape[1] * bytes_per_element(row.dtype)))
+
+
+def _rate(row: Row) -> float:
+    assert row.achieved is not None, f"{row.name} has times alone"
+    return row.achieved
 
 
 def alignment(rows: Sequence[Row], ordinary: Row) -> None:
@@ -159,13 +163,13 @@ def alignment(rows: Sequence[Row], ordinary: Row) -> None:
         found = [row for row in rows if row_alignment(row) == alignment_bytes]
         places = [rows.index(row) for row in found]
         if found:
-            rates = [row.achieved for row in found]
+            rates = [_rate(row) for row in found]
             label = f"multiple of {alignment_bytes} bytes" + (
                 f", not of {2 * alignment_bytes}" if alignment_bytes < 16 else ""
             )
             ax.plot(places, rates, marks[alignment_bytes], color=colors[tone], label=label)
-    ax.axhline(ordinary.achieved, color=colors["primary"], linestyle="--", linewidth=1)
-    ax.text(len(rows) - 0.6, ordinary.achieved, "FP32, ordinary units", ha="right", va="bottom", fontsize=9)
+    ax.axhline(_rate(ordinary), color=colors["primary"], linestyle="--", linewidth=1)
+    ax.text(len(rows) - 0.6, _rate(ordinary), "FP32, ordinary units", ha="right", va="bottom", fontsize=9)
     ax.set_xticks(range(len(rows)), [f"{row.shape[1]:,}" for row in rows], rotation=45)
-    ax.set(xlabel="elements in a row, n", ylabel="TFLOP/s", ylim=(0, 1.4 * max(row.achieved for row in rows)))
+    ax.set(xlabel="elements in a row, n", ylabel="TFLOP/s", ylim=(0, 1.4 * max(map(_rate, rows))))
     ax.legend(loc="upper left", frameon=False, ncols=2, fontsize=8)

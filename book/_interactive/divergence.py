@@ -59,7 +59,7 @@ PATTERNS: dict[str, tuple[int, int, Callable[[int, int], int]]] = {
 }
 """How x differs between lanes: the least and the greatest k, and the value of a lane for a k."""
 
-FIRST = {"program": "if and else", "pattern": "x is 1 in the first k lanes, 0 in the others", "k": 8}
+FIRST: dict[str, Any] = {"program": "if and else", "pattern": "x is 1 in the first k lanes, 0 in the others", "k": 8}
 
 
 def listing(program: Sequence[Statement], indent: int = 0) -> Iterator[str]:
@@ -83,7 +83,7 @@ def run(program: str, pattern: str, k: int) -> Run:
 
 def content() -> Content:
     """The numbers and the fallback of the divergence player."""
-    programs = [{"name": name, "lines": list(listing(program))} for name, program in PROGRAMS.items()]
+    programs: list[dict[str, Any]] = [{"name": name, "lines": list(listing(program))} for name, program in PROGRAMS.items()]
     runs: dict[str, Any] = {
         program["name"]: {
             pattern: [_written(run(program["name"], pattern, k), program["lines"]) for k in range(low, high + 1)]

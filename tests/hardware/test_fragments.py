@@ -1,18 +1,20 @@
 """Fragments of tensor-core operands, against the layout that Triton's compiler uses for the same instruction."""
 
 import re
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
 from mlsys.errors import InvalidValue, UnknownName
-from mlsys.hardware.fragments import SHAPES, fragment, holder
+from mlsys.hardware.fragments import SHAPES, Operand, fragment, holder
 
 
 def test_tritons_compiler_puts_every_element_into_the_same_lane_and_register() -> None:
     gluon = pytest.importorskip("triton.experimental.gluon.language", reason="this triton has no gluon")
     mma = gluon.NVMMADistributedLayout(version=[2, 0], warps_per_cta=[1, 1], instr_shape=[16, 8])
-    layouts = {
+    layouts: dict[Operand, Any] = {
         "A": gluon.DotOperandLayout(operand_index=0, parent=mma, k_width=2),
         "B": gluon.DotOperandLayout(operand_index=1, parent=mma, k_width=2),
         "C": mma,
@@ -27,7 +29,7 @@ def test_tritons_compiler_puts_every_element_into_the_same_lane_and_register() -
 
 
 @pytest.mark.parametrize("operand", SHAPES)
-def test_every_element_is_held_once(operand: str) -> None:
+def test_every_element_is_held_once(operand: Operand) -> None:
     held = [place for lane in range(32) for place in fragment(operand, lane)]
     assert sorted(held) == list(np.ndindex(SHAPES[operand]))
 
@@ -41,13 +43,13 @@ def test_what_a_lane_needs_for_its_sums_is_in_other_lanes_too() -> None:
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: fragment("D", 0), UnknownName, "A, B, C"),
+        (lambda: fragment("D", 0), UnknownName, "A, B, C"),  # type: ignore[arg-type]
         (lambda: fragment("A", 32), InvalidValue, "at most 31, got 32"),
         (lambda: fragment("A", -1), InvalidValue, "got -1"),
         (lambda: holder("B", 3, 8), InvalidValue, "16 rows and 8 columns"),
         (lambda: holder("C", -1, 0), InvalidValue, "no element"),
     ],
 )
-def test_bad_arguments_are_named(call: object, error: type[Exception], message: str) -> None:
+def test_bad_arguments_are_named(call: Callable[[], object], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        call()  # type: ignore[operator]
+        call()

@@ -1,7 +1,9 @@
 """Issue slots of a warp, against threads that run alone: a warp needs a slot for each place that any thread visits."""
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from operator import eq, lt
 
 import pytest
 
@@ -32,6 +34,11 @@ def alone(program: Sequence[Statement], value: list[int], here: Place = ()) -> I
                 yield (*place, rounds, 0)
 
 
+def leaves(modulus: int, rest: int) -> Callable[[int], bool]:
+    """A test of what is left of a value after division."""
+    return lambda x: x % modulus == rest
+
+
 def drawn_program(draw: random.Random, deep: int = 0) -> list[Statement]:
     """A random program whose loops end, because each round of a loop lowers the value and nothing raises it."""
     program: list[Statement] = []
@@ -42,11 +49,11 @@ def drawn_program(draw: random.Random, deep: int = 0) -> list[Statement]:
         elif kind == "branch":
             modulus, rest = draw.randint(2, 4), draw.randint(0, 1)
             inside = [drawn_program(draw, deep + 1) if draw.random() < 0.8 else [] for _ in range(2)]
-            program.append(Branch("if", lambda x, m=modulus, r=rest: x % m == r, *inside))
+            program.append(Branch("if", leaves(modulus, rest), *inside))
         else:
             least = draw.randint(0, 3)
             body = [*drawn_program(draw, deep + 1), Step("lower", lambda x: x - 1)]
-            program.append(Loop("while", lambda x, least=least: x > least, body))
+            program.append(Loop("while", partial(lt, least), body))
     return program
 
 
@@ -71,7 +78,10 @@ def test_a_warp_issues_once_for_each_place_that_some_thread_visits(seed: int) ->
 
 
 def test_paths_run_one_after_the_other_and_meet_behind_the_branch() -> None:
-    program = [Branch("if", lambda x: x == 1, [Step("then")], [Step("else")]), Step("after")]
+    program: list[Statement] = [
+        Branch("if", lambda x: x == 1, [Step("then")], [Step("else")]),
+        Step("after"),
+    ]
     run = issue(program, [1, 0, 0, 1])
     assert [(slot.text, slot.active) for slot in run.slots] == [
         ("if", (True,) * 4),
@@ -89,7 +99,7 @@ def test_a_path_that_no_lane_needs_costs_nothing() -> None:
 def test_32_paths_leave_one_lane_at_work() -> None:
     program: list[Statement] = []
     for lane in range(32):
-        program = [Branch("if", lambda x, lane=lane: x == lane, [Step("own")] * 1000, program)]
+        program = [Branch("if", partial(eq, lane), [Step("own")] * 1000, program)]
     run = issue(program, range(32))
     own = [slot for slot in run.slots if slot.text == "own"]
     assert len(own) == 32_000
