@@ -5,6 +5,7 @@ from collections.abc import Callable
 from _interactive import (
     accumulate,
     amdahl,
+    divergence,
     layouts,
     limit,
     numerics,
@@ -22,6 +23,7 @@ from _interactive.content import Content, Table
 FIGURES: dict[str, Callable[[], Content]] = {
     "accumulate": accumulate.content,
     "amdahl": amdahl.content,
+    "divergence": divergence.content,
     "layouts": layouts.content,
     "limit": limit.content,
     "numerics": numerics.content,

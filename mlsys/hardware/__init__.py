@@ -1,7 +1,8 @@
 """Hardware: chips, links, memory levels and energies, each number with its source.
 
 Chips are offered here, links by `mlsys.hardware.links`, memory levels by `mlsys.hardware.memory`, the energies of
-operations by `mlsys.hardware.energy`, and the blocks that an SM holds by `mlsys.hardware.occupancy`. Peaks are dense
+operations by `mlsys.hardware.energy`, the blocks that an SM holds by `mlsys.hardware.occupancy`, the issue slots of a
+warp by `mlsys.hardware.simt`, and the operands of a tensor core by `mlsys.hardware.fragments`. Peaks are dense
 unless sparsity is asked for, link rates are per direction, and energies of two bases do not mix.
 
 >>> from mlsys import Hardware

@@ -35,6 +35,7 @@ TABLE_LIST_OR_LABEL = re.compile(r"^(?:\||#|\([\w-]+\)=|:{3,}).*$", re.M)
 PAGE_OF = {
     "accumulate": "numerics",
     "amdahl": "limits",
+    "divergence": "execution-units",
     "limit": "index",
     "occupancy": "gpu",
     "stages": "first-kernels",
