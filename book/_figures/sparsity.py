@@ -179,15 +179,15 @@ def by_density(dense: Row, rows: Mapping[str, Sequence[Row]], structured: float)
         rows: products with a sparse weight, by scheme; shape m, n, k, stored elements of the weight.
         structured: speedup of the 2:4 product, which has half of its weights.
     """
-    _, ax, colors, _ = viz.setup_plot(figsize=(WIDTH, 3.3))
+    fig, ax, colors, _ = viz.setup_plot(figsize=(WIDTH, 3.6))
     for scheme, products in rows.items():
         color, line = SCHEMES[scheme]
         density = [row.shape[3] / (row.shape[0] * row.shape[2]) for row in products]
         ax.loglog(density, [dense.median_s / row.median_s for row in products], line, color=colors[color], label=scheme)
     ax.plot([0.5], [structured], "D", color=colors["GreenLine"], label="2:4")
     span = np.array([min(row.shape[3] / (row.shape[0] * row.shape[2]) for s in rows.values() for row in s), 1])
-    ax.plot(span, 1 / span, ":", color=colors["primary"], linewidth=1.3, label="only the multiplications that stay")
+    ax.plot(span, 1 / span, ":", color=colors["primary"], linewidth=1.3, label="1 / density")
     ax.axhline(1, color=colors["primary"], linewidth=1, linestyle="--")
     ax.text(span[0], 1.06, "dense", va="bottom", fontsize=9)
     ax.set(xlabel="density of the weight", ylabel="times as fast as dense")
-    ax.legend()
+    fig.legend(loc="outside upper left", ncols=2)

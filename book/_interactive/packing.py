@@ -69,7 +69,12 @@ def _bits(places: list[int]) -> str:
 def _table() -> Table:
     head = ("weights of a group", "places that stay", "values", "metadata")
     rows = [
-        (", ".join(f"{w:g}" for w in weights), ", ".join(map(str, places)), ", ".join(f"{v:g}" for v in values), _bits(places))
+        (
+            ", ".join(f"{w:g}" for w in weights),
+            ", ".join(map(str, places)),
+            ", ".join(f"{v:g}" for v in values),
+            _bits(places),
+        )
         for weights, places, values in _groups()
     ]
     return Table("The groups of the first example", (head, *rows))

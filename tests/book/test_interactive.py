@@ -36,6 +36,7 @@ FIGURES = (
     "limit",
     "numerics",
     "occupancy",
+    "packing",
     "roofline",
     "runtimes",
     "stages",

@@ -72,7 +72,7 @@ courseFigure.start("packing", "Left: the weights, in groups of four. Blue: what 
       last digit. ${lost ? `Pruning sets ${value("lost", lost, lost)} ${lost === 1 ? "weight" : "weights"} to zero.`
         : `Pruning ${value("lost", 0, "changes nothing")}: the weights are 2:4 already.`}`);
 
-    const cell = Math.min(64, (width - 100) / (M + N));
+    const cell = Math.min(64, (width - 116) / (M + N));
     const left = { values: M * cell + 16, bits: (M + N) * cell + 32 };
     const row = 42;
     const title = (x, text) => svg.append("text").attr("class", "side-title").attr("x", x).attr("y", 14).text(text);
@@ -87,7 +87,7 @@ courseFigure.start("packing", "Left: the weights, in groups of four. Blue: what 
       const y = 24 + k * row;
       group.forEach((x, place) => box(place * cell, y, cell, kept[k].includes(place) ? "kept" : "", shown(x)));
       kept[k].forEach((place, slot) => box(left.values + slot * cell, y, cell, "kept", shown(group[place])));
-      box(left.bits, y, 60, "places", bits(kept[k]));
+      box(left.bits, y, 64, "places", bits(kept[k]));
     });
     svg.attr("height", 24 + groups.length * row);
   };
