@@ -27,7 +27,7 @@ def test_every_example_fits_the_figure(text: str, name: str) -> None:
         return  # the figure refuses fractions in INT8, which the browser test sees
     packed, dense = packing.pack(text, name)
     assert dense.size in packing.COUNTS
-    assert packed.nbytes * 8 == dense.size * (dense.itemsize * 8 // 2 + 2)
+    assert packed.nbytes * 8 == dense.size * (dense.itemsize * 8 // 2 + 1)  # half the values, a bit for each weight
 
 
 @pytest.mark.browser
@@ -43,7 +43,9 @@ def test_packing_is_that_of_the_package_and_refuses_what_does_not_fit(browser: A
             typed.fill(text)
             packed, dense = packing.pack(text, name)
             shown = {key: float(mark.get_attribute("value")) for key, mark in said.items()}
-            assert shown == {"before": dense.nbytes, "after": packed.nbytes, "metadata": packing.metadata(packed)}, label
+            assert shown == {"before": dense.nbytes, "after": packed.nbytes, "metadata": packing.metadata(packed)}, (
+                label
+            )
     for wrong, allowed in (
         ("1 2 3", "You typed 3 weights. Type 8 or 16"),
         ("128 0 0 0 0 0 0 0", "whole numbers from −128 to 127"),
