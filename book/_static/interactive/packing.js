@@ -81,7 +81,8 @@ courseFigure.start("packing", "Left: the weights, in groups of four. Blue: what 
     title(left.bits, "metadata");
     const box = (x, y, wide, kind, text) => {
       svg.append("rect").attr("class", `slot ${kind}`).attr("x", x + 1).attr("y", y).attr("width", wide - 2).attr("height", 30);
-      svg.append("text").attr("x", x + wide / 2).attr("y", y + 20).attr("text-anchor", "middle").text(text);
+      svg.append("text").attr("x", x + wide / 2).attr("y", y + 20).attr("text-anchor", "middle").text(text)
+        .style("font-size", text.length > 3 && wide < 44 ? "10.5px" : null); // on a phone
     };
     groups.forEach((group, k) => {
       const y = 24 + k * row;
