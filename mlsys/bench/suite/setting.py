@@ -47,7 +47,7 @@ class Sizes:
     sparse_matmul: tuple[int, ...] = (4096, 8192)  # below, the host takes longer to prepare the call than the GPU
     density_side: int = 8192
     density_block: int = 64
-    densities: tuple[float, ...] = (0.5, 0.25, 0.1, 0.05, 0.02, 0.01)
+    densities: tuple[float, ...] = (0.5, 0.25, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002)
     dense_side: int = 2048
     batches: tuple[int, ...] = tuple(2**power for power in range(10))
     images: tuple[int, ...] = (1, 32, 256)

@@ -10,6 +10,10 @@ from mlsys.grading.checks.assertions import assert_close
 from mlsys.measure.gpu_ceilings import PRECISIONS
 from mlsys.measure.records import Row
 
+CHECK_ERROR = 0.01
+"""Largest relative error of a sparse product: on an H200 the library's for CSR is wrong by 0.002 in fp16, a dense
+product by 0.0002."""
+
 
 def sparse_matmul(setting: Setting) -> Iterator[Row]:
     """Time products with 2:4 sparse weights beside the same dense ones, each queued from Python.
@@ -71,7 +75,7 @@ def matmul_by_density(setting: Setting) -> Iterator[Row]:
     that nobody does.
     """
     side, block = setting.sizes.density_side, setting.sizes.density_block
-    dtype = setting.half if setting.on_gpu else "fp32"  # a CPU has no such products of 16 bits
+    dtype = "fp16" if setting.on_gpu else "fp32"  # a CPU has no such products of 16 bits
     x, weight = (setting.randn(side, side, dtype=PRECISIONS[dtype]) for _ in range(2))
     shape, name = (side, side, side), "sparse matmul by density"
     yield setting.row(name, "dense", (*shape, side * side), dtype, call=partial(torch.matmul, weight, x), graph=True)
@@ -82,6 +86,9 @@ def matmul_by_density(setting: Setting) -> Iterator[Row]:
         for variant, kept in (("CSR", chosen), (f"BSR {block}x{block}", blocks)):
             dense = weight * kept
             sparse = dense.to_sparse_csr() if variant == "CSR" else dense.to_sparse_bsr((block, block))
-            assert_close(sparse @ x, dense @ x, what=f"{variant} product at density {density}")
+            expected = (dense @ x).float()
+            error = float((sparse @ x - expected).float().norm() / expected.norm())
+            if not error < CHECK_ERROR:
+                raise ArithmeticError(f"the {variant} product at density {density} is wrong by {error:.1e} of itself")
             stored = sparse.values().numel()
             yield setting.row(name, variant, (*shape, stored), dtype, call=partial(torch.matmul, sparse, x), graph=True)
