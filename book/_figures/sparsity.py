@@ -9,6 +9,7 @@ from matplotlib.ticker import FixedLocator, NullLocator
 from numpy.typing import NDArray
 
 from mlsys import viz
+from mlsys.measure.records import Row
 from mlsys.sparsity import BSR, CSR, NMSparse
 
 WIDTH = 5.0
@@ -20,6 +21,8 @@ ARRAYS = 9.4
 """Where the arrays of a format begin, in cells from the left side of the matrix."""
 KINDS = {"anywhere": ("GreenLine", "s"), "N of M": ("BlueLine", "o"), "blocks of 16 x 16": ("OrangeLine", "^")}
 """Patterns of zeros that the trained network is given, with their colors and marks."""
+SCHEMES = {"CSR": ("OrangeLine", "s-"), "BSR 64x64": ("BlueLine", "o-")}
+"""Variants of the row `sparse matmul by density` with their colors and lines."""
 
 
 def empty_groups() -> None:
@@ -166,3 +169,25 @@ def promised_and_measured(bars: Mapping[str, tuple[float, str]]) -> None:
     ax.set(yticks=range(len(bars)), yticklabels=list(bars), xlabel="times as fast as the dense product", xlim=(0, 2.3))
     ax.invert_yaxis()
     ax.grid(visible=False, axis="y")
+
+
+def by_density(dense: Row, rows: Mapping[str, Sequence[Row]], structured: float) -> None:
+    """Draw how fast products with a sparse weight are, relative to the dense one, against the density.
+
+    Args:
+        dense: the dense product.
+        rows: products with a sparse weight, by scheme; shape m, n, k, stored elements of the weight.
+        structured: speedup of the 2:4 product, which has half of its weights.
+    """
+    fig, ax, colors, _ = viz.setup_plot(figsize=(WIDTH, 3.6))
+    for scheme, products in rows.items():
+        color, line = SCHEMES[scheme]
+        density = [row.shape[3] / (row.shape[0] * row.shape[2]) for row in products]
+        ax.loglog(density, [dense.median_s / row.median_s for row in products], line, color=colors[color], label=scheme)
+    ax.plot([0.5], [structured], "D", color=colors["GreenLine"], label="2:4")
+    span = np.array([min(row.shape[3] / (row.shape[0] * row.shape[2]) for s in rows.values() for row in s), 1])
+    ax.plot(span, 1 / span, ":", color=colors["primary"], linewidth=1.3, label="1 / density")
+    ax.axhline(1, color=colors["primary"], linewidth=1, linestyle="--")
+    ax.text(span[0], 1.06, "dense", va="bottom", fontsize=9)
+    ax.set(xlabel="density of the weight", ylabel="times as fast as dense")
+    fig.legend(loc="outside upper left", ncols=2)
