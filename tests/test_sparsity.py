@@ -85,6 +85,13 @@ def test_pruning_keeps_the_largest_magnitudes(nm: tuple[int, int], rows: int, gr
         assert sorted(np.abs(kept)) == sorted(np.abs(row))[m - n :]
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.float16])
+def test_pruning_compares_magnitudes_in_every_format(dtype: type) -> None:
+    least = np.iinfo(dtype).min if np.issubdtype(dtype, np.signedinteger) else 100
+    assert prune(np.array([[0, least, 3, 7]], dtype)).tolist() == [[0, least, 0, 7]]
+    assert prune(np.array([[3, 0, 0, 7]], dtype)).tolist() == [[3, 0, 0, 7]]
+
+
 def test_two_of_four_as_in_the_course() -> None:
     pruned = prune(np.array([[3, 0, -1, 2]]))
     sparse = NMSparse.from_dense(pruned)

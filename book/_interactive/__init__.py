@@ -2,22 +2,7 @@
 
 from collections.abc import Callable
 
-from _interactive import (
-    accumulate,
-    amdahl,
-    divergence,
-    layouts,
-    limit,
-    numerics,
-    occupancy,
-    primitives,
-    roofline,
-    runtimes,
-    stages,
-    systolic,
-    tiling,
-    timeline,
-)
+from _interactive import accumulate, amdahl, divergence, layouts, limit, numerics, occupancy, packing, primitives, roofline, runtimes, stages, systolic, tiling, timeline
 from _interactive.content import Content, Table
 
 FIGURES: dict[str, Callable[[], Content]] = {
@@ -28,6 +13,7 @@ FIGURES: dict[str, Callable[[], Content]] = {
     "limit": limit.content,
     "numerics": numerics.content,
     "occupancy": occupancy.content,
+    "packing": packing.content,
     "primitives": primitives.content,
     "roofline": roofline.content,
     "runtimes": runtimes.content,

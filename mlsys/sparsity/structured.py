@@ -109,7 +109,8 @@ def prune(matrix: Matrix, n: int = 2, m: int = 4) -> Matrix:
     [[3, 0, 0, 2]]
     """
     groups = _groups(matrix, n, m)
-    places = np.argsort(-np.abs(groups), axis=2, kind="stable")[:, :, :n]
+    magnitudes = np.abs(groups.astype(np.float64))  # in narrow integers, 128 and -1 do not exist
+    places = np.argsort(-magnitudes, axis=2, kind="stable")[:, :, :n]
     kept = np.zeros_like(groups)
     np.put_along_axis(kept, places, np.take_along_axis(groups, places, axis=2), axis=2)
     return kept.reshape(groups.shape[0], -1)

@@ -38,6 +38,7 @@ FIGURES = (
     "numerics",
     "occupancy",
     "primitives",
+    "packing",
     "roofline",
     "runtimes",
     "stages",

@@ -38,6 +38,7 @@ PAGE_OF = {
     "divergence": "execution-units",
     "limit": "index",
     "occupancy": "gpu",
+    "packing": "sparsity",
     "stages": "first-kernels",
     "timeline": "specialization",
 }
