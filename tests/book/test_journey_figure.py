@@ -43,7 +43,7 @@ def test_the_journey_says_what_rules_and_what_may_be_typed(browser: Any, site: P
         typed.fill(size)
         assert result.locator(".limit").inner_text() == rules
         assert result.locator(".nearest").inner_text() == nearest
-        told = float(result.locator("data.far").get_attribute("value"))
+        told = float(result.locator("data.from-far").get_attribute("value"))
         assert told == pytest.approx(702 / 1.98e9 + float(size) / 3.35e12)
     for wrong in ("0", "1.5", "", "80000000001"):
         typed.fill(wrong)

@@ -55,13 +55,13 @@ courseFigure.start("journey", "A line for each memory, up to its size. It is fla
     const needed = bend(far);
     const rules = size < needed ? "latency" : "bandwidth";
     result.html(`${amount(size, "B")} fit the <strong class="nearest">${near.name}</strong>, and reading them there
-      takes ${value("near", seconds(near, size), amount(seconds(near, size), "s"))} and
+      takes ${value("from-near", seconds(near, size), amount(seconds(near, size), "s"))} and
       ${value("near-energy", joules(near), amount(joules(near), "J"))}. From device memory it takes
       ${amount(far.latency, "s")} of latency and ${amount(size / far.bandwidth, "s")} of transfer, together
-      ${value("far", seconds(far, size), amount(seconds(far, size), "s"))}, and
+      ${value("from-far", seconds(far, size), amount(seconds(far, size), "s"))}, and
       ${value("far-energy", joules(far), amount(joules(far), "J"))}: the <strong class="limit">${rules}</strong> rules.
       To keep device memory busy, ${value("flight", needed, amount(needed, "B"))} must be in flight; your tensor is
-      ${plain(size / needed)} times that.`);
+      ${size < needed ? `${plain((100 * size) / needed)}% of` : `${plain(size / needed)} times`} that.`);
   }
 
   return (width) => {
@@ -89,7 +89,7 @@ courseFigure.start("journey", "A line for each memory, up to its size. It is fla
       const tone = ["C", "B", "A"][place];
       const ends = d3.range(0, 101).map((step) => Math.pow(level.capacity, step / 100));
       svg.append("path").attr("class", `level ${tone}`).attr("d", line.y((bytes) => y(seconds(level, bytes)))(ends));
-      svg.append("text").attr("class", `wait ${tone}`).attr("x", x(1.5)).attr("y", y(level.latency) - 7).text(level.name);
+      svg.append("text").attr("class", `wait ${tone}`).attr("x", x(1.5)).attr("y", y(level.latency) + (place === 1 ? 17 : -7)).text(level.name);
       svg.append("circle").attr("class", `bend ${tone}`).attr("r", 6).attr("cx", x(bend(level)))
         .attr("cy", y(seconds(level, bend(level))));
       if (size <= level.capacity) {
