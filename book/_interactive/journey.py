@@ -15,7 +15,7 @@ LEVELS = {"shared": "shared memories", "l2": "L2 cache", "hbm": "device memory"}
 """Levels that the figure draws, from the nearest, with their names in a sentence."""
 ENERGY_OF = {"shared": "l1", "l2": "l2", "hbm": "hbm"}
 """For each level, the access that prices it: the shared memory of an SM and its L1 cache are one array of cells."""
-FIRST = {"chip": "h100-sxm", "bytes": 32_000}
+FIRST_CHIP, FIRST_BYTES = "h100-sxm", 32_000
 SIZES = (1, 1_000, 32_000, 1_000_000, 10_000_000, 1_000_000_000)
 """Bytes of the tensors in the table."""
 
@@ -53,17 +53,17 @@ def content() -> Content:
     chips = [{"id": name, "name": Hardware.get(name).name, "levels": levels(name)} for name in CHIPS]
     return Content(
         title="A tensor's journey",
-        numbers={"chips": chips, "first": FIRST},
+        numbers={"chips": chips, "first": {"chip": FIRST_CHIP, "bytes": FIRST_BYTES}},
         picture=_picture,
         alt="Time to read a tensor against its size, both axes logarithmic, as three lines for the shared memories, "
-        "the L2 cache and the device memory of an H100. Each line is flat for small tensors, at the latency, and rises in "
-        "step with the size for large ones. A circle marks the bend. Each line ends at the size of its memory.",
+        "the L2 cache and the device memory of an H100. Each line is flat at the latency for small tensors, and rises "
+        "in step with the size for large ones. A circle marks the bend. Each line ends at the size of its memory.",
         tables=(_table(),),
     )
 
 
 def _table() -> Table:
-    found = levels(FIRST["chip"])
+    found = levels(FIRST_CHIP)
     head = ("bytes", *(one["name"] for one in found))
     rows = []
     for size in SIZES:
@@ -76,13 +76,13 @@ def _table() -> Table:
 
 def _picture() -> Figure:
     fig, ax, colors, _ = viz.setup_plot(figsize=(6.6, 3.6))
-    for one, color in zip(levels(FIRST["chip"]), ("GreenLine", "OrangeLine", "BlueLine"), strict=True):
+    for one, color in zip(levels(FIRST_CHIP), ("GreenLine", "OrangeLine", "BlueLine"), strict=True):
         sizes = [100 * 10 ** (place / 20) for place in range(181)]
         inside = [size for size in sizes if size < one["capacity"]] + [one["capacity"]]
         ax.plot(inside, [1e9 * time_s(one, size) for size in inside], color=colors[color], label=one["name"])
         bend = one["latency"] * one["bandwidth"]
         ax.plot([bend], [1e9 * time_s(one, bend)], "o", color=colors[color])
-    ax.axvline(FIRST["bytes"], color=colors["primary"], linestyle=":")
+    ax.axvline(FIRST_BYTES, color=colors["primary"], linestyle=":")
     ax.set(xscale="log", yscale="log", xlabel="bytes of the tensor", ylabel="time to read it, ns")
     ax.legend()
     return fig
