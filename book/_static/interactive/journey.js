@@ -67,7 +67,7 @@ courseFigure.start("journey", "A line for each memory, up to its size. It is fla
   return (width) => {
     const { levels } = theChip();
     say(levels);
-    const height = Math.round(Math.min(380, Math.max(280, 0.55 * width)));
+    const height = Math.round(Math.min(380, Math.max(330, 0.55 * width)));
     const edge = { left: 58, right: 14, top: 10, bottom: 44 };
     const x = d3.scaleLog([1, 1e11], [edge.left, width - edge.right]);
     const y = d3.scaleLog([1e-8, 1e-1], [height - edge.bottom, edge.top]);
