@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 
-from _interactive import accumulate, amdahl, divergence, layouts, limit, numerics, occupancy, packing, primitives, roofline, runtimes, stages, systolic, tiling, timeline
+from _interactive import accumulate, amdahl, divergence, journey, layouts, limit, numerics, occupancy, packing, primitives, roofline, runtimes, stages, systolic, tiling, timeline
 from _interactive.content import Content, Table
 
 FIGURES: dict[str, Callable[[], Content]] = {
     "accumulate": accumulate.content,
     "amdahl": amdahl.content,
     "divergence": divergence.content,
+    "journey": journey.content,
     "layouts": layouts.content,
     "limit": limit.content,
     "numerics": numerics.content,

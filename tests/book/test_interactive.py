@@ -33,6 +33,7 @@ FIGURES = (
     "accumulate",
     "amdahl",
     "divergence",
+    "journey",
     "layouts",
     "limit",
     "numerics",

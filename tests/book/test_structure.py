@@ -36,6 +36,7 @@ PAGE_OF = {
     "accumulate": "numerics",
     "amdahl": "limits",
     "divergence": "execution-units",
+    "journey": "hierarchy",
     "limit": "index",
     "occupancy": "gpu",
     "packing": "sparsity",
