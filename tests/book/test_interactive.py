@@ -36,6 +36,7 @@ FIGURES = (
     "limit",
     "numerics",
     "occupancy",
+    "overlap",
     "roofline",
     "runtimes",
     "stages",

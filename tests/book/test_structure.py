@@ -37,6 +37,7 @@ PAGE_OF = {
     "amdahl": "limits",
     "limit": "index",
     "occupancy": "gpu",
+    "overlap": "host-link",
     "stages": "first-kernels",
 }
 """Pages of the interactive figures that are not named for their chapter."""
