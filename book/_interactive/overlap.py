@@ -47,9 +47,9 @@ def content() -> Content:
         numbers={"limits": LIMITS, "first": FIRST, "ways": list(WAYS.items()), "lanes": LANES},
         picture=_picture,
         alt=f"Two timelines over one axis in milliseconds. In the upper one, {FIRST['copy']} ms of copying are "
-        f"followed by {FIRST['compute']} ms of computing. In the lower one both are cut into {FIRST['pieces']} pieces. The copies "
-        f"follow each other without a gap, computing begins after the first, and all ends after {fmt(cut, 1)} instead "
-        f"of {fmt(turns, 1)} ms.",
+        f"followed by {FIRST['compute']} ms of computing. In the lower one both are cut into {FIRST['pieces']} pieces. "
+        f"The copies follow each other without a gap, computing begins after the first, and all ends after "
+        f"{fmt(cut, 1)} instead of {fmt(turns, 1)} ms.",
         tables=(_table(),),
     )
 
