@@ -12,22 +12,15 @@ from mlsys.runtime.streams import Timeline
 WIDTH = 5.0
 """Inches: with the course's font size, text stays readable when a phone shrinks the figure to its width."""
 LANES = {"to device": "link in", "SMs": "SMs", "to host": "link out"}
-RATES = {
-    "HBM, A100": lambda: Hardware.Cloud.A100.memory_bw,
-    "HBM, H100": lambda: Hardware.Cloud.H100.memory_bw,
-    **{
-        label: lambda name=name: link(name).per_direction
-        for label, name in {
-            "NVLink 3, A100": "nvlink-3",
-            "NVLink 4, H100": "nvlink-4",
-            "PCIe 4, A100": "pcie-4-x16",
-            "PCIe 5, H100": "pcie-5-x16",
-            "InfiniBand HDR": "infiniband-hdr",
-            "InfiniBand NDR": "infiniband-ndr",
-        }.items()
-    },
+LINKS = {
+    "NVLink 3, A100": "nvlink-3",
+    "NVLink 4, H100": "nvlink-4",
+    "PCIe 4, A100": "pcie-4-x16",
+    "PCIe 5, H100": "pcie-5-x16",
+    "InfiniBand HDR": "infiniband-hdr",
+    "InfiniBand NDR": "infiniband-ndr",
 }
-"""Rates of the taper: a memory's, or a link's in one direction; the odd ones belong to an A100's server."""
+"""Links by their label; they alternate between a server with A100 and one with H100, as the memories do."""
 CURVES = {
     "pinned both ways": ("GreenLine", "pinned, both ways"),
     "pinned to device": ("BlueLine", "pinned, in"),
@@ -63,11 +56,14 @@ def four_steps(timeline: Timeline, issue_s: float) -> None:
 def taper() -> None:
     """Draw the rates of memories and links as bars on a logarithmic axis."""
     _, ax, colors, _ = viz.setup_plot(figsize=(WIDTH, 3.0))
-    for place, rate in enumerate(RATES.values()):
-        gb_s = rate().m_as("GB/s")
+    memories = {"HBM, A100": Hardware.Cloud.A100, "HBM, H100": Hardware.Cloud.H100}
+    rates = {label: chip.memory_bw for label, chip in memories.items()}
+    rates |= {label: link(name).per_direction for label, name in LINKS.items()}
+    for place, rate in enumerate(rates.values()):
+        gb_s = rate.m_as("GB/s")
         ax.barh(place, gb_s, height=0.65, color=colors["OrangeLine" if place % 2 == 0 else "BlueLine"])
         ax.text(1.08 * gb_s, place, f"{gb_s:,.0f}", va="center")
-    ax.set(xscale="log", xlim=(10, 9000), yticks=range(len(RATES)), yticklabels=list(RATES))
+    ax.set(xscale="log", xlim=(10, 9000), yticks=range(len(rates)), yticklabels=list(rates))
     ax.set_xticks([10, 100, 1000], ["10", "100", "1,000"])
     ax.minorticks_off()
     ax.set_xlabel("GB/s, in one direction")
@@ -92,7 +88,7 @@ def rates(rows: Sequence[Row], fixed_s: float, peak_gb_s: float) -> None:
     ax.plot([half, half, 4096], [0.13, peak_gb_s / 2, peak_gb_s / 2], ":", color=colors["primary"], linewidth=1.2)
     for variant, (color, label) in CURVES.items():
         mine = [row for row in rows if row.variant == variant]
-        ax.plot([row.shape[0] for row in mine], [row.achieved for row in mine], "o-", color=colors[color], markersize=4,
+        ax.plot([row.shape[0] for row in mine], [row.achieved or 0.0 for row in mine], "o-", color=colors[color], markersize=4,
                 linewidth=1.4, label=label)  # fmt: skip
     ax.set(xscale="log", yscale="log", xlabel="bytes copied", ylabel="GB/s", ylim=(0.12, 200), xlim=(3500, 3.4e8))
     ax.set_xticks([2**12, 2**16, 2**20, 2**24, 2**28], ["4 KiB", "64 KiB", "1 MiB", "16 MiB", "256 MiB"])

@@ -12,7 +12,8 @@ from mlsys.traffic.overlap import best_pieces, time_in_pieces
 
 LIMITS = {"copy": (0.1, 100), "compute": (0.1, 100), "pieces": (1, 64), "cost": (0, 1000)}
 """What may be entered: milliseconds of one copy and of computing, pieces, and microseconds of one operation."""
-FIRST = {"copy": 10, "compute": 30, "pieces": 4, "cost": 50, "ways": "in"}
+FIRST = {"copy": 10, "compute": 30, "pieces": 4, "cost": 50}
+FIRST_WAYS = "in"
 WAYS = {"in": "in only", "both": "in, and as much out again"}
 LANES = ("copy in", "compute", "copy out")
 COSTS_US = (5, 50, 500)
@@ -40,11 +41,11 @@ def bars(times: Sequence[float], pieces: int, cost: float) -> list[list[tuple[fl
 
 def content() -> Content:
     """The numbers and the fallback of the figure."""
-    times, cost = stages(FIRST["copy"], FIRST["compute"], FIRST["ways"]), FIRST["cost"] / 1000
+    times, cost = stages(FIRST["copy"], FIRST["compute"], FIRST_WAYS), FIRST["cost"] / 1000
     turns, cut = (time_in_pieces(times, pieces=n, cost=cost) for n in (1, FIRST["pieces"]))
     return Content(
         title="Copies behind computing",
-        numbers={"limits": LIMITS, "first": FIRST, "ways": list(WAYS.items()), "lanes": LANES},
+        numbers={"limits": LIMITS, "first": {**FIRST, "ways": FIRST_WAYS}, "ways": list(WAYS.items()), "lanes": LANES},
         picture=_picture,
         alt=f"Two timelines over one axis in milliseconds. In the upper one, {FIRST['copy']} ms of copying are "
         f"followed by {FIRST['compute']} ms of computing. In the lower one both are cut into {FIRST['pieces']} pieces. "
@@ -69,7 +70,7 @@ def _table() -> Table:
 
 def _picture() -> Figure:
     fig, ax, colors, _ = viz.setup_plot(figsize=(6.6, 2.6))
-    times, cost = stages(FIRST["copy"], FIRST["compute"], FIRST["ways"]), FIRST["cost"] / 1000
+    times, cost = stages(FIRST["copy"], FIRST["compute"], FIRST_WAYS), FIRST["cost"] / 1000
     places, names = [], []
     for block, pieces in enumerate((1, FIRST["pieces"])):
         for lane, (stage, tone) in enumerate(zip(bars(times, pieces, cost), ("Blue", "Orange"), strict=False)):
