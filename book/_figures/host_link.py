@@ -78,7 +78,7 @@ def rates(rows: Sequence[Row], fixed_s: float, peak_gb_s: float) -> None:
     sizes = np.geomspace(4096, 2**28, 120)
     ax.plot(
         sizes,
-        sizes / (1e9 * fixed_s + sizes / peak_gb_s),
+        sizes / (1e9 * fixed_s + curve / peak_gb_s),
         "--",
         color=colors["primary"],
         linewidth=1.2,
@@ -88,8 +88,8 @@ def rates(rows: Sequence[Row], fixed_s: float, peak_gb_s: float) -> None:
     ax.plot([half, half, 4096], [0.13, peak_gb_s / 2, peak_gb_s / 2], ":", color=colors["primary"], linewidth=1.2)
     for variant, (color, label) in CURVES.items():
         mine = [row for row in rows if row.variant == variant]
-        ax.plot([row.shape[0] for row in mine], [row.achieved or 0.0 for row in mine], "o-", color=colors[color], markersize=4,
-                linewidth=1.4, label=label)  # fmt: skip
+        sizes, shown = [row.shape[0] for row in mine], [row.achieved or 0.0 for row in mine]
+        ax.plot(sizes, shown, "o-", color=colors[color], markersize=4, linewidth=1.4, label=label)
     ax.set(xscale="log", yscale="log", xlabel="bytes copied", ylabel="GB/s", ylim=(0.12, 200), xlim=(3500, 3.4e8))
     ax.set_xticks([2**12, 2**16, 2**20, 2**24, 2**28], ["4 KiB", "64 KiB", "1 MiB", "16 MiB", "256 MiB"])
     ax.set_yticks([1, 10, 100], ["1", "10", "100"])
