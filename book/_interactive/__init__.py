@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from _interactive import accumulate, amdahl, divergence, journey, layouts, limit, numerics, occupancy, packing, primitives, roofline, runtimes, stages, systolic, tiling, timeline
+from _interactive import accumulate, amdahl, divergence, journey, layouts, limit, numerics, occupancy, overlap, packing, primitives, roofline, runtimes, stages, systolic, tiling, timeline
 from _interactive.content import Content, Table
 
 FIGURES: dict[str, Callable[[], Content]] = {
@@ -14,6 +14,7 @@ FIGURES: dict[str, Callable[[], Content]] = {
     "limit": limit.content,
     "numerics": numerics.content,
     "occupancy": occupancy.content,
+    "overlap": overlap.content,
     "packing": packing.content,
     "primitives": primitives.content,
     "roofline": roofline.content,

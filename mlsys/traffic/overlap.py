@@ -2,6 +2,7 @@
 
 With one buffer the copy of a tile waits until the tile before it is done. With two (double buffering) the copy engine
 (DMA) fills one buffer while the processor works on the other, so in steady state a tile takes the longer of the two.
+A job that is cut into pieces for this purpose pays a fixed cost for each piece; `best_pieces` balances the two.
 
 >>> pipeline(tiles=8, copy_time=4, compute_time=10, buffers=1).steady_period
 14.0
@@ -11,6 +12,8 @@ With one buffer the copy of a tile waits until the tile before it is done. With 
 'copy'
 """
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mlsys.core.arguments import non_negative, one_of, positive_int
@@ -128,3 +131,58 @@ def overlap_gain(*, copy_time: float, compute_time: float) -> float:
     if total == 0:
         raise InvalidValue("copy_time and compute_time are both 0; one of them must take time")
     return min(copy_time, compute_time) / total
+
+
+def time_in_pieces(stages: Sequence[float], *, pieces: int, cost: float = 0.0) -> float:
+    """Compute the time of a job whose stages run side by side on equal pieces of it.
+
+    Each stage, such as copying in, computing and copying out, has an engine of its own and does one piece after the
+    other; a piece goes through the stages in turn. Every operation on a piece has a fixed cost L besides its share of
+    the work. With the sum S of the s stages, the longest of them M, and n pieces:
+
+    Formula: M + (S - M) / n + (n + s - 1) L.
+
+    Args:
+        stages: Time of each stage for the whole job, in the order in which a piece goes through them, any unit.
+        pieces: Count of equal pieces n; with 1, the stages follow each other.
+        cost: Fixed cost L of one operation on one piece, the same unit.
+
+    Raises:
+        InvalidValue: No stages, times that are negative or not finite, or a count that is no positive integer.
+
+    >>> time_in_pieces((10, 30), pieces=1), time_in_pieces((10, 30), pieces=5)
+    (40.0, 32.0)
+    """
+    pieces, cost = positive_int("pieces", pieces), float(non_negative("cost", cost))
+    total, longest = _sum_and_longest(stages)
+    return longest + (total - longest) / pieces + (pieces + len(stages) - 1) * cost
+
+
+def best_pieces(stages: Sequence[float], *, cost: float) -> int:
+    """Return the count of pieces with the least `time_in_pieces`.
+
+    Formula: n = sqrt((S - M) / L), rounded to the better neighbor and at least 1: more pieces leave less of the shorter
+    stages uncovered, and each of them costs L.
+
+    Args:
+        stages: Time of each stage for the whole job, any unit.
+        cost: Fixed cost L of one operation on one piece, the same unit.
+
+    Raises:
+        InvalidValue: As for `time_in_pieces`, or a cost of 0, with which every further piece would help.
+
+    >>> best_pieces((10, 30), cost=0.1)
+    10
+    """
+    if non_negative("cost", cost) == 0:
+        raise InvalidValue("cost is 0, so more pieces are always better; give the fixed cost of an operation")
+    total, longest = _sum_and_longest(stages)
+    below = max(1, math.floor(math.sqrt((total - longest) / cost)))
+    return min(below, below + 1, key=lambda n: time_in_pieces(stages, pieces=n, cost=cost))
+
+
+def _sum_and_longest(stages: Sequence[float]) -> tuple[float, float]:
+    if not stages:
+        raise InvalidValue("stages is empty; give the time of at least one stage")
+    times = [float(non_negative(f"stage {number}", time)) for number, time in enumerate(stages, 1)]
+    return sum(times), max(times)

@@ -40,6 +40,7 @@ FIGURES = (
     "occupancy",
     "primitives",
     "packing",
+    "overlap",
     "roofline",
     "runtimes",
     "stages",

@@ -40,6 +40,7 @@ PAGE_OF = {
     "limit": "index",
     "occupancy": "gpu",
     "packing": "sparsity",
+    "overlap": "host-link",
     "stages": "first-kernels",
     "timeline": "specialization",
 }

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mlsys.errors import InvalidValue
-from mlsys.traffic.overlap import Timeline, overlap_gain, pipeline
+from mlsys.runtime.streams import Copy, Gpu, Kernel, Operation, simulate
+from mlsys.traffic.overlap import Timeline, best_pieces, overlap_gain, pipeline, time_in_pieces
 
 times = st.integers(0, 20)
 counts = st.integers(1, 12)
@@ -98,3 +99,65 @@ def test_gain_of_nothing_is_refused() -> None:
 def test_unknown_lane_is_named() -> None:
     with pytest.raises(InvalidValue, match="lane must be one of 'copy', 'compute', got 'dma'"):
         pipeline(tiles=1, copy_time=1, compute_time=1).busy("dma")
+
+
+stage_times = st.lists(st.integers(0, 40), min_size=1, max_size=3)
+
+
+def replayed(stages: list[int], pieces: int, cost: float) -> float:
+    """Walk every piece through every stage: it starts when its last stage and the piece before it have ended."""
+    ended = [0.0] * len(stages)
+    for _ in range(pieces):
+        arrived = 0.0
+        for place, stage in enumerate(stages):
+            ended[place] = arrived = max(arrived, ended[place]) + stage / pieces + cost
+    return ended[-1]
+
+
+@settings(deadline=None)
+@given(stage_times, st.integers(1, 30), st.integers(0, 5))
+def test_pieces_take_as_long_as_each_operation_in_its_turn(stages: list[int], pieces: int, cost: int) -> None:
+    assert time_in_pieces(stages, pieces=pieces, cost=cost) == pytest.approx(replayed(stages, pieces, cost))
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(1, 40), st.integers(1, 40), st.integers(0, 40), st.integers(1, 12))
+def test_pieces_take_as_long_as_in_simulated_streams(copy: int, compute: int, back: int, pieces: int) -> None:
+    """Times in milliseconds on a link of 1 GB/s, so that a byte is a nanosecond; each piece in a stream of its own."""
+    scale = 27720  # divisible by 1 to 12, so that pieces are whole bytes
+    plan: list[Operation] = []
+    for n in range(pieces):
+        plan += [
+            Copy(f"in {n}", f"s{n}", bytes=copy * scale // pieces),
+            Kernel(f"f {n}", f"s{n}", blocks=1, block_s=compute * scale * 1e-9 / pieces),
+            Copy(f"out {n}", f"s{n}", bytes=back * scale // pieces, direction="to host"),
+        ]
+    total_s = simulate(plan, Gpu(sms=1, link_bandwidth=1e9)).total_s
+    assert total_s == pytest.approx(time_in_pieces((copy, compute, back), pieces=pieces) * scale * 1e-9)
+
+
+@settings(deadline=None)
+@given(stage_times, st.integers(1, 200))
+def test_no_other_count_of_pieces_is_better(stages: list[int], cost_hundredths: int) -> None:
+    cost = cost_hundredths / 100
+    best = best_pieces(stages, cost=cost)
+    assert replayed(stages, best, cost) <= min(replayed(stages, n, cost) for n in range(1, 100)) + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("stages", "pieces", "cost", "said"),
+    [
+        ((), 1, 1.0, "stages is empty"),
+        ((3, -1), 1, 1.0, "stage 2"),
+        ((3, 1), 0, 1.0, "pieces"),
+        ((3, 1), 1, -1.0, "cost"),
+    ],
+)
+def test_pieces_refuse_what_cannot_be_timed(stages: Any, pieces: int, cost: float, said: str) -> None:
+    with pytest.raises(InvalidValue, match=said):
+        time_in_pieces(stages, pieces=pieces, cost=cost)
+
+
+def test_without_a_cost_there_is_no_best_count() -> None:
+    with pytest.raises(InvalidValue, match="more pieces are always better"):
+        best_pieces((10, 30), cost=0)
