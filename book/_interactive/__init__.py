@@ -5,6 +5,7 @@ from collections.abc import Callable
 from _interactive import (
     accumulate,
     amdahl,
+    fit,
     layouts,
     limit,
     numerics,
@@ -20,6 +21,7 @@ from _interactive.content import Content, Table
 FIGURES: dict[str, Callable[[], Content]] = {
     "accumulate": accumulate.content,
     "amdahl": amdahl.content,
+    "fit": fit.content,
     "layouts": layouts.content,
     "limit": limit.content,
     "numerics": numerics.content,

@@ -35,6 +35,7 @@ TABLE_LIST_OR_LABEL = re.compile(r"^(?:\||#|\([\w-]+\)=|:{3,}).*$", re.M)
 PAGE_OF = {
     "accumulate": "numerics",
     "amdahl": "limits",
+    "fit": "memory-pressure",
     "limit": "index",
     "occupancy": "gpu",
     "stages": "first-kernels",
