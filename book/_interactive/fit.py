@@ -93,7 +93,8 @@ def needs() -> dict[str, Need]:
 def content() -> Content:
     """The numbers and the fallback of the calculator."""
     chips: list[dict[str, Any]] = [
-        {"id": chip.id, "name": chip.name, "bytes": chip.memory_capacity.m_as("byte")} for chip in map(Hardware.get, CHIPS)
+        {"id": chip.id, "name": chip.name, "bytes": chip.memory_capacity.m_as("byte")}
+        for chip in map(Hardware.get, CHIPS)
     ]
     found = needs()
     listed = [{"id": key, **vars(need)} for key, need in found.items()]
@@ -118,7 +119,9 @@ def _table(found: dict[str, Need]) -> Table:
     for need in found.values():
         batch, tokens = (1, min(2048, need.tokens)) if need.tokens else (32, 0)
         cells = [
-            f"{sum(need.bytes(job, batch, tokens)) / 1e9:.3g} GB" if job in need.results else "as with every result kept"
+            f"{sum(need.bytes(job, batch, tokens)) / 1e9:.3g} GB"
+            if job in need.results
+            else "as with every result kept"
             for job in JOBS
         ]
         each = f"{batch} × {tokens:,} tokens" if need.tokens else f"{batch} {need.unit}"
