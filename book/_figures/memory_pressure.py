@@ -11,7 +11,7 @@ WIDTH = 5.0
 PARTS = {
     "weights": "BlueLine",
     "gradients and optimizer": "OrangeLine",
-    "results": "GreenLine",
+    "activations": "GreenLine",
     "KV cache": "VioletLine",
 }
 """What needs memory, with colors."""

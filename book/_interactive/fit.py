@@ -30,7 +30,7 @@ JOBS = {
     "selective": "Train with Adam, compute attention again",
     "full": "Train with Adam, compute every block again",
 }
-PARTS = ("weights", "gradients and optimizer", "results", "KV cache")
+PARTS = ("weights", "gradients and optimizer", "activations", "KV cache")
 MOST = 1_000_000
 """Largest batch that can be entered, in sequences, images or samples."""
 FIRST = {"chip": "h100-sxm", "model": "llama2-7b", "job": "serve", "batch": 16, "tokens": 2048}
@@ -106,9 +106,9 @@ def content() -> Content:
         title="Will it fit?",
         numbers={"chips": chips, "models": listed, "jobs": jobs, "adam": rest, "most": MOST, "first": FIRST},
         picture=_picture,
-        alt=f"One horizontal bar for {first.name} that answers {FIRST['batch']} users with {FIRST['tokens']:,} tokens each: "
-        f"nearly half of it is the weights, the rest the KV cache. It ends at {fmt(total, 0)} GB, well before the line at 80 GB, the "
-        "memory of an H100.",
+        alt=f"One horizontal bar for {first.name} that answers {FIRST['batch']} users with {FIRST['tokens']:,} tokens "
+        f"each: nearly half of it is the weights, the rest the KV cache. It ends at {fmt(total, 0)} GB, well before the "
+        "line at 80 GB, the memory of an H100.",
         tables=(_table(found),),
     )
 
@@ -127,6 +127,10 @@ def _table(found: dict[str, Need]) -> Table:
         each = f"{batch} × {tokens:,} tokens" if need.tokens else f"{batch} {need.unit}"
         rows.append((f"{need.name}, {each}", *cells))
     return Table("Memory that a job needs, in a 16-bit format", (head, *rows))
+
+
+def _gigabytes(size: float) -> str:
+    return fmt(size / 1e9, 0 if size > 1e11 else 2)
 
 
 def _picture() -> Figure:

@@ -1,10 +1,10 @@
 // The calculator of memory: what a job needs, in parts, against the memory of a chip, and the largest batch that fits.
 "use strict";
 
-courseFigure.start("fit", "blue: weights · orange: gradients and optimizer · green: results · gray: KV cache · dashed: " +
+courseFigure.start("fit", "blue: weights · orange: gradients and optimizer · green: activations · gray: KV cache · dashed: " +
   "the chip's memory", ({ controls, svg, result }, numbers, redraw) => {
-  const { choice, nextId, plain, value } = courseFigure;
-  const PARTS = ["weights", "gradients and optimizer", "results", "KV cache"];
+  const { amount, choice, nextId, plain, value } = courseFigure;
+  const PARTS = ["weights", "gradients and optimizer", "activations", "KV cache"];
   const chip = choice(controls, "Chip", redraw);
   const model = choice(controls, "Model", () => { offer(); redraw(); });
   const job = choice(controls, "Job", redraw, true);
@@ -61,7 +61,7 @@ courseFigure.start("fit", "blue: weights · orange: gradients and optimizer · g
     const results = many * (serve ? linear : linear * length + square * length ** 2);
     return [one.weight_size * one.params, serve ? 0 : numbers.adam * one.params, results, serve ? many * length * one.cache : 0];
   }
-  const gigabytes = (bytes) => `${plain(bytes / 1e9)} GB`;
+  const sized = (bytes) => amount(bytes, "B");
 
   return (width) => {
     const wrong = batch.wrong() || (theModel().tokens ? tokens.wrong() : null);
@@ -75,15 +75,15 @@ courseFigure.start("fit", "blue: weights · orange: gradients and optimizer · g
     const total = d3.sum(parts);
     const fixed = d3.sum(need(0));
     const largest = Math.floor((room - fixed) / (d3.sum(need(1)) - fixed));
-    const listed = parts.map((bytes, part) => `${PARTS[part]} ${value(`part${part}`, bytes, gigabytes(bytes))}`)
+    const listed = parts.map((bytes, part) => `${PARTS[part]} ${value(`part${part}`, bytes, sized(bytes))}`)
       .filter((text, part) => parts[part] > 0).join(", ");
     const verdict = total <= room
-      ? `It <strong class="limit">fits</strong>, and ${gigabytes(room - total)} are left.`
-      : `It <strong class="limit">does not fit</strong>: ${gigabytes(total - room)} are missing.`;
+      ? `It <strong class="limit">fits</strong>, and ${sized(room - total)} are left.`
+      : `It <strong class="limit">does not fit</strong>: ${sized(total - room)} are missing.`;
     const most = largest >= 1
       ? `The largest batch that fits is ${value("largest", largest, plain(largest))}.`
       : `${value("largest", 0, "No batch")} fits: use a larger chip, several chips, or a narrower format.`;
-    result.html(`The job needs <strong>${value("total", total, gigabytes(total))}</strong> of ${gigabytes(room)}: ${listed}.
+    result.html(`The job needs <strong>${value("total", total, sized(total))}</strong> of ${sized(room)}: ${listed}.
       ${verdict} ${most}`);
 
     const edge = { left: 10, right: 16 };
