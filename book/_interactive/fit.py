@@ -107,7 +107,7 @@ def content() -> Content:
         numbers={"chips": chips, "models": listed, "jobs": jobs, "adam": rest, "most": MOST, "first": FIRST},
         picture=_picture,
         alt=f"One horizontal bar for {first.name} that answers {FIRST['batch']} users with {FIRST['tokens']:,} tokens "
-        f"each: nearly half of it is the weights, the rest the KV cache. It ends at {fmt(total, 0)} GB, well before the "
+        f"each: nearly half of it is the weights, the rest the KV cache. It ends at {fmt(total, 0)} GB, before the "
         "line at 80 GB, the memory of an H100.",
         tables=(_table(found),),
     )

@@ -9,9 +9,9 @@ import pytest
 pytest.importorskip("matplotlib", reason="matplotlib is not installed: mlsys[book] brings it")
 sys.path.insert(0, str(Path(__file__).parents[2] / "book"))
 
-from _interactive import fit  # noqa: E402
+from _interactive import fit
 
-from mlsys import models  # noqa: E402
+from mlsys import models
 
 LLAMA = fit.needs()["llama2-7b"]
 
