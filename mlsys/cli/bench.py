@@ -9,7 +9,7 @@ from mlsys.errors import UserError
 from mlsys.measure.ceilings import measure_ceilings
 from mlsys.measure.device import detect_device
 from mlsys.measure.gpu_jobs import refuse_shared_gpu
-from mlsys.measure.records import RESULTS_FOLDER, SUITES, refuse_lost_suites, save, slug
+from mlsys.measure.records import RESULTS_FOLDER, SUITES, save, slug, with_other_suites
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
         raise UserError("no CUDA GPU here: run `mlsys bench` where there is one, then `mlsys bench --import FILE` here")
     measurements = measurements_of(root, args.suite)
     suites = set(SUITES) if args.suite == "all" else {args.suite}
-    refuse_lost_suites(args.out / f"{slug(device.name)}.json", suites)
+    with_other_suites(record_of(device, commit, ()), args.out / f"{slug(device.name)}.json", suites)
     refuse_shared_gpu()
     print(f"measuring the ceilings of {device.name} ...", flush=True)
     ceilings = measure_ceilings(device)

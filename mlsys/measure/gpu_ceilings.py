@@ -12,6 +12,7 @@ import torch
 
 from mlsys.errors import UnknownName
 from mlsys.measure.device import Device
+from mlsys.measure.roofs import random_matrix
 from mlsys.measure.timing import time_kernel
 from mlsys.units import Quantity, ureg
 
@@ -70,32 +71,37 @@ def matmul_rates(device: Device, budget_s: float) -> dict[str, Quantity]:
 
 
 def precisions_of(device: Device) -> tuple[str, ...]:
-    """Return the precisions that the device multiplies: tf32 and bf16 from Ampere (8.0) on, fp8 from Ada (8.9) on."""
+    """Return the precisions that the device multiplies; fp8 from Ada (8.9) on, others but fp32 and fp16 from Ampere."""
     capability = device.capability or (0, 0)
     return (
         "fp32",
         "fp16",
-        *(("tf32", "bf16") if capability >= (8, 0) else ()),
+        *(("tf32", "bf16", "int8") if capability >= (8, 0) else ()),
         *(("fp8",) if capability >= (8, 9) else ()),
     )
 
 
 def product(precision: str, m: int, n: int, k: int, device: str = "cuda") -> Callable[[], torch.Tensor]:
-    """Prepare a product of random normal matrices, to be called; "fp8" is e4m3 with a scale per matrix, into bf16.
+    """Prepare a product of random matrices, to be called.
+
+    "fp8" is e4m3 with a scale per matrix, into bf16; "int8" adds up in int32, and its sizes are multiples of 8.
 
     Raises:
         UnknownName: if torch has no such product.
     """
     if precision == "fp8":
-        a, b = (torch.randn(rows, k, device=device).to(torch.float8_e4m3fn) for rows in (m, n))
+        a, b = (random_matrix(rows, k, torch.float8_e4m3fn, device) for rows in (m, n))
         one = torch.ones((), device=device)
         return lambda: torch._scaled_mm(
             a, b.t(), scale_a=one, scale_b=one, out_dtype=torch.bfloat16, use_fast_accum=device == "cuda"
         )
+    if precision == "int8":
+        a, b = (random_matrix(rows, k, torch.int8, device) for rows in (m, n))
+        return lambda: torch._int_mm(a, b.t())
     if precision not in PRECISIONS:
-        raise UnknownName.of("precision of a matrix product", precision, [*PRECISIONS, "fp8"])
+        raise UnknownName.of("precision of a matrix product", precision, [*PRECISIONS, "fp8", "int8"])
     dtype = PRECISIONS[precision]
-    left, right = (torch.randn(shape, device=device).to(dtype) for shape in ((m, k), (k, n)))
+    left, right = random_matrix(m, k, dtype, device), random_matrix(k, n, dtype, device)
     out = torch.empty(m, n, device=device, dtype=dtype)
 
     def run() -> torch.Tensor:

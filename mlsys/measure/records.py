@@ -6,7 +6,7 @@
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -207,24 +207,42 @@ def check_row(row: Row, place: str) -> None:
 def save(record: Record, folder: Path = RESULTS_FOLDER) -> Path:
     """Write `record` to `folder`, in place of an older one of the same device, and return the path.
 
+    A suite that `record` lacks is kept from the older one, if it was measured on the same day in the same conditions.
+
     Raises:
         BrokenRecord: if a row cannot be right.
-        UserError: if the older record has a suite that this one lacks.
+        UserError: if the older record has a suite that this one lacks, from another day or other conditions.
     """
-    text = json.dumps(asdict(record), indent=1) + "\n"
-    parse(text, "the new record")
+    parse(_text(record), "the new record")
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{slug(record.device)}.json"
-    refuse_lost_suites(path, {row.suite for row in record.rows})
-    path.write_text(text, encoding="utf-8")
+    path.write_text(_text(with_other_suites(record, path, {row.suite for row in record.rows})), encoding="utf-8")
     return path
 
 
-def refuse_lost_suites(path: Path, suites: set[str]) -> None:
-    """Raise `UserError` if the record at `path` has a suite that is not among `suites`: a record is one run."""
-    older = {row.suite for row in parse(path.read_text(encoding="utf-8"), str(path)).rows} if path.exists() else set()
-    if older - suites:
-        raise UserError(
-            f"{path} also has the suite {', '.join(older - suites)}, and a record is one run: "
-            "measure with --suite all, give another folder with --out, or delete that file"
-        )
+def _text(record: Record) -> str:
+    return json.dumps(asdict(record), indent=1) + "\n"
+
+
+def with_other_suites(record: Record, path: Path, suites: set[str]) -> Record:
+    """Add to `record` the rows of suites beyond `suites` that the record at `path` has; `commit` then names both.
+
+    Raises:
+        UserError: if those were measured on another day or in other conditions: a record has one label for all rows.
+    """
+    if not path.exists():
+        return record
+    older = parse(path.read_text(encoding="utf-8"), str(path))
+    rows = tuple(row for row in older.rows if row.suite not in suites)
+    if not rows:
+        return record
+    kept = ", ".join(sorted({row.suite for row in rows}))
+    for what in ("device", "driver", "versions", "flags", "host", "measured_on"):
+        then, now = getattr(older, what), getattr(record, what)
+        if then != now:
+            raise UserError(
+                f"{path} also has the suite {kept}, from a run with {what} = {then}, now it is {now}, and a record has "
+                "one label: measure with --suite all, give another folder with --out, or delete that file"
+            )
+    commit = record.commit if record.commit == older.commit else f"{record.commit}; {kept}: {older.commit}"
+    return replace(record, rows=(*rows, *record.rows), commit=commit)

@@ -2,7 +2,7 @@
 
 A roof says little about a program if it was measured with that program. So the kernels here are none of those that a
 chapter or a lab draws under a roof: "stream triad" is limited by the memory alone, "mma chain ..." by the tensor cores
-alone, and "fma chain fp32" by the vector units alone.
+alone (operations on int8 count as FLOP here), and "fma chain fp32" by the vector units alone.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,6 +25,7 @@ MMA_TYPES: Mapping[str, torch.dtype] = {
     "bf16": torch.bfloat16,
     "tf32": torch.float32,
     "fp8": torch.float8_e4m3fn,
+    "int8": torch.int8,
 }
 
 DEPTH_BYTES = 128
@@ -80,7 +81,7 @@ class Roof:
 def roofs_of(device: Device) -> tuple[str, ...]:
     """Return the names of the roofs that can be measured on a device: mma chains from Ampere (8.0) on."""
     capability = device.capability or (0, 0)
-    precisions = ("fp16", "bf16", "tf32", *(("fp8",) if capability >= (8, 9) else ()))
+    precisions = ("fp16", "bf16", "tf32", "int8", *(("fp8",) if capability >= (8, 9) else ()))
     chains = tuple(f"{MMA} {precision}" for precision in precisions) if device.has_triton_tensor_cores else ()
     return (TRIAD, *chains, FMA)
 
@@ -126,14 +127,21 @@ def _mma_chain(precision: str, device: Device, sizes: RoofSizes) -> Roof:
     large = (device.capability or (0, 0)) >= (9, 0)
     tile_m, tile_n, depth = 128, 256 if large else 128, DEPTH_BYTES // dtype.itemsize
     programs = sizes.programs * max(1, device.multiprocessors)
-    a, b = (torch.randn(rows, depth, device=where).to(dtype) for rows in (programs * tile_m, tile_n))
-    sums = torch.empty(len(a), device=where)
+    a, b = (random_matrix(rows, depth, dtype, where) for rows in (programs * tile_m, tile_n))
+    sums = torch.empty(len(a), device=where, dtype=torch.int32 if dtype == torch.int8 else torch.float32)
     launch = partial(triton_kernels.mma, sums, a, b, tile_m=tile_m, tf32=precision == "tf32")
     launch(steps=CHECKED_STEPS)
     _check(sums, CHECKED_STEPS * (a.double() @ b.double().sum(0)), f"{MMA} {precision}")
     k = depth * sizes.mma_steps
     work = 2 * len(a) * tile_n * k / 1e12
     return Roof(partial(launch, steps=sizes.mma_steps), work, "TFLOP/s", (len(a), tile_n, k), precision)
+
+
+def random_matrix(rows: int, columns: int, dtype: torch.dtype, device: str) -> torch.Tensor:
+    """Draw normal numbers, or all of its whole numbers alike for int8."""
+    if dtype == torch.int8:
+        return torch.randint(-128, 128, (rows, columns), device=device, dtype=dtype)
+    return torch.randn(rows, columns, device=device).to(dtype)
 
 
 def _fma_chain(device: Device, sizes: RoofSizes) -> Roof:

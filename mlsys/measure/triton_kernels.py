@@ -1,4 +1,4 @@
-"""The kernels that no library offers: chains of arithmetic, the stream triad, reads with a stride, an empty kernel."""
+"""The kernels that no library offers: chains of arithmetic and of loads, the stream triad, strided reads, no work."""
 
 # A kernel's parameters are pointers and constants of Triton's compiler, for which Python has no types.
 # mypy: disable-error-code="no-untyped-def, untyped-decorator"
@@ -15,6 +15,12 @@ STRIDE_BLOCK = 2048
 TRIAD_BLOCK = 1024
 """Elements per program of 8 warps: four for each thread, which it loads and stores at once."""
 
+CHASE_STRIDE = 32
+"""Elements of 4 bytes between two places of a pointer chase: a line of 128 bytes."""
+
+WAITING_BLOCK = 1024
+"""Elements that a program of 4 warps has under way at once: eight for each thread."""
+
 
 @triton.jit
 def fma_kernel(out_ptr, scale, shift, STEPS: tl.constexpr, CHAINS: tl.constexpr):
@@ -27,6 +33,35 @@ def fma_kernel(out_ptr, scale, shift, STEPS: tl.constexpr, CHAINS: tl.constexpr)
     tl.store(out_ptr + chains, x)
 
 
+@triton.jit
+def special_kernel(out_ptr, FUNCTION: tl.constexpr, STEPS: tl.constexpr, CHAINS: tl.constexpr):
+    """Advance each chain by STEPS steps x -> 2^-x or x -> 1 / sqrt(x), in registers; one store at the end."""
+    chains = tl.program_id(0) * CHAINS + tl.arange(0, CHAINS)
+    x = 1.0 / (chains + 1).to(tl.float32)
+    for _ in range(0, STEPS, 16):
+        for _ in tl.static_range(16):
+            x = tl.exp2(-x) if FUNCTION == "exp2" else tl.rsqrt(x)
+    tl.store(out_ptr + chains, x)
+
+
+@triton.jit(do_not_specialize=["steps"])
+def chase_kernel(ring_ptr, place_ptr, steps):
+    """Go `steps` steps along a ring, in which each place holds the next; store the place for the call after."""
+    place = tl.load(place_ptr)
+    for _ in range(steps):
+        place = tl.load(ring_ptr + place)
+    tl.store(place_ptr, place)
+
+
+@triton.jit
+def waiting_reads_kernel(x_ptr, sums_ptr, steps, PROGRAMS: tl.constexpr, BLOCK: tl.constexpr):
+    """Read BLOCK elements after the other; where the next are depends on the last, which are zeros."""
+    places = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    for _ in range(steps):
+        places += PROGRAMS * BLOCK + tl.load(x_ptr + places)
+    tl.store(sums_ptr + tl.program_id(0), tl.max(places, 0))
+
+
 @triton.jit(do_not_specialize=["steps"])  # the few steps of a check run the machine code that is timed
 def mma_kernel(
     sums_ptr,
@@ -37,6 +72,7 @@ def mma_kernel(
     TILE_N: tl.constexpr,
     TILE_K: tl.constexpr,
     PRECISION: tl.constexpr,
+    SUM: tl.constexpr,
 ):
     """Advance each tile C -> C + A B by `steps` steps, on the chip; then store the sum of each of its rows.
 
@@ -46,9 +82,9 @@ def mma_kernel(
     columns, depth = tl.arange(0, TILE_N), tl.arange(0, TILE_K)
     a = tl.load(a_ptr + rows[:, None] * TILE_K + depth[None, :])
     b = tl.load(b_ptr + depth[:, None] + columns[None, :] * TILE_K)
-    c = tl.zeros((TILE_M, TILE_N), tl.float32)
+    c = tl.zeros((TILE_M, TILE_N), SUM)
     for _ in range(steps):
-        c = tl.dot(a, b, c, input_precision=PRECISION)
+        c = tl.dot(a, b, c, input_precision=PRECISION, out_dtype=SUM)
     tl.store(sums_ptr + rows, tl.sum(c, 1))
 
 
@@ -82,18 +118,45 @@ def fma(out: torch.Tensor, steps: int) -> None:
     fma_kernel[(out.numel() // FMA_CHAINS,)](out, 0.9999, 0.5, STEPS=steps, CHAINS=FMA_CHAINS)
 
 
+def special(out: torch.Tensor, function: str, steps: int) -> None:
+    """Fill `out` with chains of "exp2", x -> 2^-x, or "rsqrt", x -> 1 / sqrt(x); `steps` values of it per element.
+
+    `steps` is a multiple of 16 and the size of `out` one of `FMA_CHAINS`.
+    """
+    special_kernel[(out.numel() // FMA_CHAINS,)](out, FUNCTION=function, STEPS=steps, CHAINS=FMA_CHAINS)
+
+
+def chase(ring: torch.Tensor, place: torch.Tensor, steps: int) -> None:
+    """Go `steps` steps along `ring`, in which each place holds the index of the next, from `place` on, and update it.
+
+    One load waits for the other, so the time of a step is the latency of a load. Both tensors are of int32.
+    """
+    chase_kernel[(1,)](ring, place, steps, num_warps=1)
+
+
+def waiting_reads(x: torch.Tensor, places: torch.Tensor) -> None:
+    """Read `x`, int32 zeros, once with `places.numel()` programs, each with `WAITING_BLOCK` elements under way.
+
+    What a program reads next depends on what it has just read. `places` gets where each ended: just behind `x`.
+    """
+    programs = places.numel()
+    steps = x.numel() // (programs * WAITING_BLOCK)
+    waiting_reads_kernel[(programs,)](x, places, steps, PROGRAMS=programs, BLOCK=WAITING_BLOCK, num_warps=4)
+
+
 def mma(sums: torch.Tensor, a: torch.Tensor, b: torch.Tensor, steps: int, tile_m: int, *, tf32: bool = False) -> None:
     """Multiply each tile of `a` by `b`, `steps` times, and add up: `sums` = steps x the row sums of `a @ b.T`.
 
     That is 2 m n k `steps` FLOP for `a` (m, k) and `b` (n, k), both contiguous. n and k are powers of two of 16 or
-    more, and `tile_m`, the rows of a program, is one that divides m. Float32 tensors are multiplied as tf32 or not.
+    more, and `tile_m`, the rows of a program, is one that divides m. Float32 tensors are multiplied as tf32 or not;
+    int8 ones are added up in int32, in `sums` too.
     """
     (m, k), n = a.shape, b.shape[0]
     precision = "tf32" if tf32 else "ieee"
     warps = 8 if tile_m >= 128 else 4
-    mma_kernel[(m // tile_m,)](
-        sums, a, b, steps, TILE_M=tile_m, TILE_N=n, TILE_K=k, PRECISION=precision, num_warps=warps
-    )
+    sum_type = tl.int32 if a.dtype == torch.int8 else tl.float32
+    tiles = {"TILE_M": tile_m, "TILE_N": n, "TILE_K": k}
+    mma_kernel[(m // tile_m,)](sums, a, b, steps, **tiles, PRECISION=precision, SUM=sum_type, num_warps=warps)
 
 
 def triad(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, scale: float) -> None:

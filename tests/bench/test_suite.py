@@ -34,11 +34,16 @@ def test_every_measurement_of_the_book_runs(suite):
         "independent roofs": 2,
         "copy bandwidth": 4,
         "working set": 2,
+        "pointer chase": 2,
+        "bytes in flight": 2,
         "stride": 2,
         "host link": 5,
         "host add": 1,
         "vector add": 1,
+        "special functions": 3,
         "matmul by dtype": 2,
+        "matmul by alignment": 2,
+        "sparse matmul by density": 3,
         "dense layer by batch": 2,
         "ResNet-50": 4,
         "convolution": 2,
@@ -141,29 +146,30 @@ def test_a_peer_must_agree_in_all_that_the_work_returns(setting, capsys):
 
 
 def test_pruning_keeps_the_two_largest_of_four():
-    from mlsys.bench.suite.matrix import prune_2_of_4
+    from mlsys.bench.suite.sparse import prune_2_of_4
 
     weight = torch.tensor([[1.0, -4.0, 3.0, 2.0, 0.5, -0.1, 0.2, 0.3]])
     assert prune_2_of_4(weight).tolist() == [[0.0, -4.0, 3.0, 0.0, 0.5, 0.0, 0.0, pytest.approx(0.3)]]
 
 
-@pytest.mark.parametrize(("precision", "error"), [("fp32", 1e-6), ("fp16", 1e-3), ("bf16", 1e-2), ("fp8", 1e-2)])
+@pytest.mark.parametrize(
+    ("precision", "error"), [("fp32", 1e-6), ("fp16", 1e-3), ("bf16", 1e-2), ("fp8", 1e-2), ("int8", 1e-12)]
+)
 def test_a_product_of_every_precision_is_the_product(precision, error, monkeypatch):
     from mlsys.measure import gpu_ceilings
 
     drawn = []
 
-    def recorded(*shape, **how):
-        drawn.append(torch.empty(*shape).normal_())
+    draw = gpu_ceilings.random_matrix
+
+    def recorded(*asked):
+        drawn.append(draw(*asked))
         return drawn[-1]
 
-    monkeypatch.setattr(torch, "randn", recorded)
+    monkeypatch.setattr(gpu_ceilings, "random_matrix", recorded)
     found = gpu_ceilings.product(precision, 32, 48, 64, "cpu")().double()
-    if precision == "fp8":  # the inputs themselves are rounded to 3 bits
-        a, b = (matrix.to(torch.float8_e4m3fn).double() for matrix in drawn)
-        expected = a @ b.t()
-    else:
-        expected = drawn[0].double() @ drawn[1].double()
+    a, b = (matrix.double() for matrix in drawn)
+    expected = a @ (b.t() if precision in ("fp8", "int8") else b)
     assert float((found - expected).norm() / expected.norm()) < error
 
 
@@ -177,6 +183,18 @@ def test_a_device_multiplies_only_what_it_has():
     assert "bf16" in by_capability[8, 0]
     assert "fp8" not in by_capability[8, 0]
     assert "fp8" in by_capability[9, 0]
+
+
+def test_a_ring_goes_through_every_line_once():
+    from mlsys.bench.suite.latency import ring_of
+
+    ring, order = ring_of(2**13, "cpu")
+    seen, place = [], int(order[0])
+    for _ in range(64):
+        seen.append(place)
+        place = int(ring[place])
+    assert place == order[0]
+    assert sorted(seen) == list(range(0, 2048, 32))
 
 
 def test_float32_products_get_their_setting_back():
@@ -210,6 +228,10 @@ def test_measuring_kernels_compile_to_what_they_measure(capability):
     # 16 unrolled steps of the 8 chains that each of 128 threads has: nothing was folded away, nothing is loaded.
     assert found["fma_kernel"]["fma"] == 16 * triton_kernels.FMA_CHAINS // 128
     assert found["fma_kernel"]["global_loads"] == []
+    assert found["special_kernel"]["exp2"] == 16 * triton_kernels.FMA_CHAINS // 128
+    # One load waits for the other; a thread of the other kernel asks for 8 numbers and then waits for all of them.
+    assert found["chase_kernel"]["loop_loads"] == ["ld.global.b32"]
+    assert found["waiting_reads_kernel"]["loop_loads"] == ["ld.global.b32"] * (triton_kernels.WAITING_BLOCK // 128)
     assert set(found["strided_sum_kernel"]["global_loads"]) == {"ld.global.v4.b32"}
     assert set(found["strided_sum_kernel, apart"]["global_loads"]) == {"ld.global.b32"}
 
@@ -234,7 +256,7 @@ def test_fma_chains_follow_their_closed_form():
     )
 
 
-@pytest.mark.parametrize("precision", ["fp16", "tf32"])
+@pytest.mark.parametrize("precision", ["fp16", "tf32", "int8"])
 def test_an_mma_chain_adds_up_as_many_products_as_it_counts(precision):
     found = json.loads(
         interpreted(
@@ -246,7 +268,7 @@ def test_an_mma_chain_adds_up_as_many_products_as_it_counts(precision):
         )
     )
     shape, work, steps_done = found
-    depth = 64 if precision == "fp16" else 32
+    depth = {"fp16": 64, "tf32": 32, "int8": 128}[precision]
     assert shape == [2 * 128, 128, 5 * depth]
     assert work == pytest.approx(2 * shape[0] * shape[1] * shape[2] / 1e12)
     assert steps_done == pytest.approx(5, rel=1e-3)

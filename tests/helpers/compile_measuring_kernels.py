@@ -16,14 +16,24 @@ from mlsys.measure import triton_kernels
 
 FLOAT = {"out_ptr": "*fp32", "x_ptr": "*fp32", "sums_ptr": "*fp32", "scale": "fp32", "shift": "fp32"}
 HALF = FLOAT | {"a_ptr": "*fp16", "b_ptr": "*fp16", "steps": "i32"}
-TYPES = {"mma_kernel": HALF, "triad_kernel": FLOAT | dict.fromkeys(("a_ptr", "b_ptr", "c_ptr"), "*fp32")}
+WHOLE = dict.fromkeys(("ring_ptr", "place_ptr", "x_ptr", "sums_ptr"), "*i32") | {"steps": "i32"}
+TYPES = {
+    "mma_kernel": HALF,
+    "triad_kernel": FLOAT | dict.fromkeys(("a_ptr", "b_ptr", "c_ptr"), "*fp32"),
+    "chase_kernel": WHOLE,
+    "waiting_reads_kernel": WHOLE,
+}
+WARPS = {"mma_kernel": 8, "triad_kernel": 8, "chase_kernel": 1}
 JOBS = {
+    "special_kernel": {"FUNCTION": "exp2", "STEPS": 2048, "CHAINS": triton_kernels.FMA_CHAINS},
+    "chase_kernel": {},
+    "waiting_reads_kernel": {"PROGRAMS": 132, "BLOCK": triton_kernels.WAITING_BLOCK},
     "fma_kernel": {"STEPS": 2048, "CHAINS": triton_kernels.FMA_CHAINS},
     "triad_kernel": {"BLOCK": triton_kernels.TRIAD_BLOCK},
     "strided_sum_kernel": {"STRIDE": 1, "BLOCK": triton_kernels.STRIDE_BLOCK},
     "empty_kernel": {},
 }
-MMA = {"TILE_M": 128, "TILE_K": 64, "PRECISION": "ieee"}
+MMA = {"TILE_M": 128, "TILE_K": 64, "PRECISION": "ieee", "SUM": triton_kernels.tl.float32}
 
 
 def compiled(name, constants, capability):
@@ -32,12 +42,13 @@ def compiled(name, constants, capability):
     signature = {arg: types.get(arg, "constexpr") for arg in kernel.arg_names}
     divisible = {(i,): [["tt.divisibility", 16]] for i, arg in enumerate(kernel.arg_names) if arg.endswith("_ptr")}
     source = ASTSource(kernel, signature, constants, divisible)
-    options = {"num_warps": 8} if name in TYPES else {}
+    options = {"num_warps": WARPS.get(name, 4)}
     ptx = triton.compile(source, target=GPUTarget("cuda", capability, 32), options=options).asm["ptx"]
     _, spilled_bytes = assemble(ptx)
     loop = loop_of(ptx)
     return {
         "fma": len(re.findall(r"\bfma\.rn\.f32\b", ptx)),
+        "exp2": len(re.findall(r"\bex2\.approx\S*", ptx)),
         "global_loads": re.findall(r"ld\.global\S*", ptx),
         "products": sorted(
             {f"{kind}.{shape}" for kind, shape in re.findall(r"\b(w?g?mma)\.\S*?\.(m\d+n\d+k\d+)", loop)}

@@ -1,4 +1,4 @@
-"""Memory: mixes of reads and writes, caches, strides, the link to the host, and sums of two vectors on both."""
+"""Memory: mixes of reads and writes, caches, strides, and sums of two vectors on GPU and host."""
 
 import math
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from mlsys.bench.suite.setting import Setting, compiled
 from mlsys.grading.checks.assertions import assert_close
 from mlsys.measure.clock import cpu_cache_bytes
 from mlsys.measure.cpu_ceilings import bandwidths
-from mlsys.measure.gpu_ceilings import MIXES, host_copies, scaled_copy
+from mlsys.measure.gpu_ceilings import MIXES, scaled_copy
 from mlsys.measure.records import Row
 from mlsys.measure.timing import rotate
 
@@ -56,20 +56,6 @@ def stride(setting: Setting) -> Iterator[Row]:
         assert_close(sums, apart.sum(1, dtype=torch.float64).float(), what=f"sums at stride {step}")
         how = {"call": call, "moved": elements * FP32_BYTES, "mix": "read"}
         yield setting.bandwidth_row("stride", f"stride {step}", (elements, step), "fp32", cold=True, graph=True, **how)
-
-
-def host_link(setting: Setting) -> Iterator[Row]:
-    """Time transfers of growing size between host and device, held against large ones of pinned memory.
-
-    Both ways at once are held against the sum of the two ways: so much would cross a link of two full lanes.
-    """
-    ways = {way: setting.ceilings.host_link[f"pinned {way}"].m_as("GB/s") for way in ("to device", "to host")}
-    for size in setting.sizes.link_bytes:
-        for variant, copy in host_copies(size, setting.device).items():
-            way = variant.removeprefix("pinned ").removeprefix("pageable ")
-            ceiling = ways.get(way, sum(ways.values()))
-            how = {"call": copy, "work": size / 1e9, "ceiling": ceiling, "rate_unit": "GB/s"}
-            yield setting.row("host link", variant, (size,), "int8", **how)
 
 
 def host_add(setting: Setting) -> Iterator[Row]:

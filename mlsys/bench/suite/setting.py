@@ -31,10 +31,23 @@ class Sizes:
     )
     stride_elements: int = 2**26
     strides: tuple[int, ...] = (1, 2, 4, 8, 16, 32)
+    chased_bytes: tuple[int, ...] = tuple(
+        2**10 * kib for kib in (16, 64, 128, 192, 512, *(2**10 * mib for mib in (2, 8, 16, 24, 32, 48, 64, 128, 1024)))
+    )
+    chase_steps: int = 2**16
+    waiting_programs: tuple[int, ...] = (1, 8, *(33 * 2**power for power in range(7)))
+    waiting_bytes: int = 2**28
     link_bytes: tuple[int, ...] = tuple(4**power for power in range(6, 15))
     add_elements: tuple[int, ...] = tuple(2**power for power in range(20, 29))
+    pieces: int = 8
+    piece_side: int = 4096
+    piece_layers: int = 3
     matmul: tuple[int, ...] = (1024, 2048, 4096, 8192)
+    aligned: tuple[int, ...] = (4064, 4080, 4088, 4092, 4094, 4095, 4096, 4097, 4098, 4100, 4104, 4112, 4128)
     sparse_matmul: tuple[int, ...] = (4096, 8192)  # below, the host takes longer to prepare the call than the GPU
+    density_side: int = 8192
+    density_block: int = 64
+    densities: tuple[float, ...] = (0.5, 0.25, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002)
     dense_side: int = 2048
     batches: tuple[int, ...] = tuple(2**power for power in range(10))
     images: tuple[int, ...] = (1, 32, 256)
