@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 
-from _interactive import accumulate, amdahl, divergence, journey, layouts, limit, numerics, occupancy, overlap, packing, primitives, roofline, runtimes, stages, systolic, tiling, timeline
+from _interactive import accumulate, amdahl, divergence, fit, journey, layouts, limit, numerics, occupancy, overlap, packing, primitives, roofline, runtimes, stages, systolic, tiling, timeline
 from _interactive.content import Content, Table
 
 FIGURES: dict[str, Callable[[], Content]] = {
     "accumulate": accumulate.content,
     "amdahl": amdahl.content,
     "divergence": divergence.content,
+    "fit": fit.content,
     "journey": journey.content,
     "layouts": layouts.content,
     "limit": limit.content,

@@ -14,14 +14,19 @@ from mlsys.models.model import LanguageModel, Model
 from mlsys.models.recommendation import dlrm
 from mlsys.models.sizes import PublishedSize, published_size, published_sizes
 from mlsys.models.tiny import keyword_spotting, person_detection
+from mlsys.models.training import ADAM_BYTES, Block, adam_bytes, kept_bytes, stack_kept_bytes
 from mlsys.models.transformer import gpt2, llama2, llama2_7b, llama2_13b, llama2_70b
 
 __all__ = [
+    "ADAM_BYTES",
+    "Block",
     "LanguageModel",
     "Model",
     "PublishedSize",
+    "adam_bytes",
     "dlrm",
     "gpt2",
+    "kept_bytes",
     "keyword_spotting",
     "kv_cache_bytes",
     "llama2",
@@ -33,4 +38,5 @@ __all__ = [
     "published_size",
     "published_sizes",
     "resnet50",
+    "stack_kept_bytes",
 ]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from mlsys.core.dtypes import bytes_per_element
 from mlsys.core.sourced import Source
 from mlsys.models.kv_cache import kv_cache_bytes
+from mlsys.models.training import Block
 from mlsys.ops import Op
 from mlsys.units import Quantity, byte, flop, param, token, ureg
 
@@ -57,7 +58,7 @@ class Model:
 
     @property
     def activation_bytes(self) -> Quantity:
-        """Size of all ops' results together: what training keeps for the backward pass."""
+        """Size of all ops' results together; `mlsys.models.training.kept_bytes` says which of them training keeps."""
         return ureg.Quantity(sum(op.write_count for op in self.ops), byte)
 
     @property
@@ -77,11 +78,15 @@ class LanguageModel(Model):
         layers: blocks of attention and MLP.
         kv_heads: heads of keys and values.
         head_dim: elements of a key or value.
+        block: a block's widths, and what training keeps of it.
+        vocabulary: tokens that the model knows.
     """
 
     layers: int
     kv_heads: int
     head_dim: int
+    block: Block
+    vocabulary: int
 
     @property
     def kv_bytes_per_token(self) -> Quantity:
@@ -103,3 +108,15 @@ class LanguageModel(Model):
             batch=batch,
             dtype=self.dtype,
         )
+
+    def kept_bytes(self, tokens: int, batch: int = 1, recompute: str = "none") -> Quantity:
+        """Bytes that training in a 16-bit format keeps for the backward pass: of all blocks, and of the two ends.
+
+        Errors are those of `mlsys.models.training.Block.kept_bytes`.
+
+        >>> from mlsys import models
+        >>> models.gpt2("xl").kept_bytes(tokens=1024).to("GB")
+        <Quantity(9.17..., 'gigabyte')>
+        """
+        blocks: Quantity = self.layers * self.block.kept_bytes(tokens, batch, recompute=recompute)
+        return blocks + self.block.ends_kept_bytes(tokens, batch, vocabulary=self.vocabulary)

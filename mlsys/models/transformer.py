@@ -9,6 +9,7 @@ from mlsys.core.arguments import positive_int
 from mlsys.errors import InvalidValue, UnknownName
 from mlsys.models.model import LanguageModel
 from mlsys.models.shapes import shapes
+from mlsys.models.training import Block
 from mlsys.ops import Op
 
 T = TypeVar("T")
@@ -75,7 +76,8 @@ def gpt2(
     end = [norm.named("norm"), logits]
     name = _pass_name(f"GPT-2 {size}", batch, seq, decode)
     all_ops = _stack(start, layer, shape.layers, end)
-    return LanguageModel(name, dtype, all_ops, family.document, shape.layers, heads, head_dim)
+    block = Block(width, heads, heads, hidden)
+    return LanguageModel(name, dtype, all_ops, family.document, shape.layers, heads, head_dim, block, vocabulary)
 
 
 def llama2_7b(*, batch: int = 1, seq: int = 4096, decode: bool = False, dtype: str = "fp16") -> LanguageModel:
@@ -154,7 +156,8 @@ def llama2(size: str, *, batch: int = 1, seq: int = 4096, decode: bool = False, 
     end = [norm.named("norm"), _linear("logits", tokens, width, vocabulary, dtype, bias=False)]
     name = _pass_name(f"Llama 2 {size.upper()}", batch, seq, decode)
     all_ops = _stack(start, layer, shape.layers, end)
-    return LanguageModel(name, dtype, all_ops, family.document, shape.layers, kv_heads, head_dim)
+    block = Block(width, heads, kv_heads, hidden, gated=True, dropout=False)
+    return LanguageModel(name, dtype, all_ops, family.document, shape.layers, kv_heads, head_dim, block, vocabulary)
 
 
 def _tokens(batch: int, seq: int, decode: bool, positions: int) -> int:

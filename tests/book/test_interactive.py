@@ -34,6 +34,7 @@ FIGURES = (
     "amdahl",
     "divergence",
     "journey",
+    "fit",
     "layouts",
     "limit",
     "numerics",

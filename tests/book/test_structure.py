@@ -37,6 +37,7 @@ PAGE_OF = {
     "amdahl": "limits",
     "divergence": "execution-units",
     "journey": "hierarchy",
+    "fit": "memory-pressure",
     "limit": "index",
     "occupancy": "gpu",
     "packing": "sparsity",
