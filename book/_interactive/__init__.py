@@ -2,7 +2,26 @@
 
 from collections.abc import Callable
 
-from _interactive import accumulate, amdahl, divergence, fit, journey, layouts, limit, numerics, occupancy, overlap, packing, primitives, roofline, runtimes, stages, systolic, tiling, timeline
+from _interactive import (
+    accumulate,
+    amdahl,
+    divergence,
+    fit,
+    journey,
+    layouts,
+    limit,
+    numerics,
+    occupancy,
+    overlap,
+    packing,
+    primitives,
+    roofline,
+    runtimes,
+    stages,
+    systolic,
+    tiling,
+    timeline,
+)
 from _interactive.content import Content, Table
 
 FIGURES: dict[str, Callable[[], Content]] = {

@@ -83,7 +83,9 @@ def run(program: str, pattern: str, k: int) -> Run:
 
 def content() -> Content:
     """The numbers and the fallback of the divergence player."""
-    programs: list[dict[str, Any]] = [{"name": name, "lines": list(listing(program))} for name, program in PROGRAMS.items()]
+    programs: list[dict[str, Any]] = [
+        {"name": name, "lines": list(listing(program))} for name, program in PROGRAMS.items()
+    ]
     runs: dict[str, Any] = {
         program["name"]: {
             pattern: [_written(run(program["name"], pattern, k), program["lines"]) for k in range(low, high + 1)]
