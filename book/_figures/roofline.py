@@ -326,7 +326,7 @@ def conditions(row: Row) -> str:
     """What the record holds of clock and power while a row was timed, as the end of a sentence."""
     if row.sm_clock_mhz is None or row.power_w is None:
         return "the record covers one card and contains neither clock nor power"
-    return f"in the record, of one card, the chain ran at {row.sm_clock_mhz / 1e3:.2f} GHz and {row.power_w:.0f} W"
+    return f"in the record, of one card, the chain ran at {row.sm_clock_mhz / 1e3:.2f} GHz and drew {row.power_w:.0f} W"
 
 
 PROFILES = Path(__file__).parents[2] / "labs/tiling/ladder/profiles"

@@ -113,7 +113,7 @@ def issue(program: Sequence[Statement], values: Sequence[int]) -> Run:
     """
     values = list(values)
     positive_int("the number of lanes", len(values))
-    slots = []
+    slots: list[Slot] = []
     for slot in _execute(program, values, (True,) * len(values)):
         if len(slots) == LONGEST_RUN:
             raise InvalidValue(f"the program is still running after {LONGEST_RUN} slots: is there a loop without end?")

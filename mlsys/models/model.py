@@ -119,4 +119,6 @@ class LanguageModel(Model):
         <Quantity(9.17..., 'gigabyte')>
         """
         blocks: Quantity = self.layers * self.block.kept_bytes(tokens, batch, recompute=recompute)
-        return blocks + self.block.ends_kept_bytes(tokens, batch, vocabulary=self.vocabulary)
+        ends: Quantity = self.block.ends_kept_bytes(tokens, batch, vocabulary=self.vocabulary)
+        kept: Quantity = blocks + ends
+        return kept

@@ -160,7 +160,8 @@ def stack_kept_bytes(block: Quantity, layers: int, *, pipeline_parallel: int = 1
     if stages == 1 and groups > 1:
         raise InvalidValue(f"interleaving is {groups}, but there is no pipeline: set pipeline_parallel above 1")
     factor = 1 + (stages - 1) / (stages * groups) if groups > 1 else 1.0
-    return layers * factor * block
+    kept: Quantity = layers * factor * block
+    return kept
 
 
 def kept_bytes(ops: Sequence[Op]) -> Quantity:

@@ -10,10 +10,13 @@ A step names its unit, its pattern (how many numbers go in and come out) and the
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
+from typing import TYPE_CHECKING
 
 from mlsys.core.arguments import positive_int
 from mlsys.errors import InvalidValue, UnknownName
-from mlsys.hardware import Accelerator
+
+if TYPE_CHECKING:
+    from mlsys.hardware import Accelerator
 
 UNITS = ("matrix", "vector", "special", "memory")
 """Matrix unit, vector unit, special-function unit, and the unit that loads what an index names."""
@@ -145,7 +148,7 @@ def instructions(operations: int, width: int) -> int:
     return -(-positive_int("operations", operations) // positive_int("width", width))
 
 
-def rates(chip: Accelerator, precision: str) -> dict[str, float]:
+def rates(chip: "Accelerator", precision: str) -> dict[str, float]:
     """Return operations per second of each arithmetic unit of a chip, at its peak; a multiply-add is one operation.
 
     The vector unit computes in FP32, one instruction of a lane being one operation.

@@ -76,7 +76,7 @@ def test_clock_and_power_are_named_only_if_they_were_read() -> None:
     made = row("ResNet-50", (32, 3, 224, 224), "fp16")
     assert figures.conditions(made).endswith("contains neither clock nor power")
     read = dataclasses.replace(made, sm_clock_mhz=1515.0, power_w=698.6)
-    assert figures.conditions(read).endswith("1.51 GHz and 699 W")
+    assert figures.conditions(read).endswith("1.51 GHz and drew 699 W")
 
 
 def test_a_profile_is_read_by_the_names_of_its_quantities() -> None:
