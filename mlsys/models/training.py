@@ -50,7 +50,7 @@ class Block:
     34 width + 5 heads tokens; source: Korthikanti et al., Reducing Activation Recomputation in Large Transformer
     Models, MLSys 2023, table 2. The other cases are counted in the same way: the inputs of each product, of each
     normalization and of the activation function, the result of softmax, and one byte for each element of a dropout
-    mask. An operation keeps its input once even if several read it.
+    mask. A tensor that several operations keep counts once.
 
     Attributes:
         width: elements of a token, h.
@@ -58,7 +58,7 @@ class Block:
         kv_heads: heads of keys and values.
         mlp: elements between the layers of the MLP.
         gated: the MLP multiplies a gate through SiLU with a second product, and keeps four results instead of two.
-        dropout: zeros are drawn after softmax, after attention and after the MLP.
+        dropout: some results of softmax, of attention and of the MLP are set to zero at random.
     """
 
     width: int
@@ -82,7 +82,8 @@ class Block:
         Args:
             tokens: s, of each sequence.
             batch: b, sequences that pass together.
-            recompute: "none"; "selective" drops the scores of attention; "full" keeps the block's input alone.
+            recompute: "none"; "selective" drops the scores of attention; "full" keeps the block's input alone,
+                and each device keeps all of it.
             tensor_parallel: t, devices that share the products of the block.
             sequence_parallel: the devices also share what is between the products.
 
@@ -102,7 +103,7 @@ class Block:
         return ureg.Quantity(tokens * batch * (outside + (self._inside_per_token + scores) / devices), "byte")
 
     def ends_kept_bytes(self, tokens: int, batch: int = 1, *, vocabulary: int) -> Quantity:
-        """Return what is kept beside the blocks: the last normalization, the output layer and its softmax in FP32.
+        """Return what is kept besides the blocks: the last normalization, the output layer and its softmax in FP32.
 
         Formula: tokens batch (4 width + 4 vocabulary), and a mask of width bytes for each token with dropout.
 
@@ -122,7 +123,7 @@ class Block:
 
     @property
     def _outside_per_token(self) -> int:
-        """Bytes beside the shared products: both normalizations, the products' input, and the masks of dropout."""
+        """Bytes that tensor parallelism does not split: inputs of normalizations and products, and masks of dropout."""
         return 4 * SIZE * self.width + (2 * self.width if self.dropout else 0)
 
     @property
