@@ -100,7 +100,7 @@ class TorchBlock(nn.Module):
             )
         )
         if self.fused:
-            mixed = nn.functional.scaled_dot_product_attention(q, k, v)
+            mixed = nn.functional.scaled_dot_product_attention(q, k, v, enable_gqa=True)
         else:
             mixed = torch.softmax(q @ k.transpose(-2, -1) / 8, -1) @ v
         x = x + self.out(mixed.transpose(1, 2).flatten(2))
@@ -134,10 +134,20 @@ def test_a_checkpointed_block_keeps_its_input() -> None:
     assert saved_by_autograd(Checkpointed(), x) == block.kept_bytes(128, 2, recompute="full").m_as("byte")
 
 
-def test_grouped_keys_and_values_are_kept_once_for_a_group() -> None:
-    many, few = (Block(width=8192, heads=64, kv_heads=n, mlp=28672, gated=True, dropout=False) for n in (64, 8))
-    saved = many.kept_bytes(1000) - few.kept_bytes(1000)
-    assert saved.m_as("byte") == 1000 * 2 * 2 * (8192 - 1024)
+@pytest.mark.parametrize("groups", [1, 2])
+def test_autograd_saves_grouped_keys_and_values_once_for_a_group(groups: int) -> None:
+    block = Block(width=256, heads=4, kv_heads=groups, mlp=1024, dropout=False)
+    module = TorchBlock(block, fused=True).bfloat16()
+    x = torch.zeros(2, 256, 256, dtype=torch.bfloat16, requires_grad=True)
+    kept = block.kept_bytes(256, 2, recompute="selective").m_as("byte")
+    assert saved_by_autograd(module, x) == pytest.approx(kept, rel=0.005)
+
+
+def test_sequence_parallel_devices_share_the_input_that_full_recomputation_keeps() -> None:
+    """Together they hold one copy of it, where each would hold its own."""
+    block = Block(width=256, heads=4, kv_heads=4, mlp=1024)
+    how = {"recompute": "full", "tensor_parallel": 4}
+    assert 4 * block.kept_bytes(128, sequence_parallel=True, **how) == block.kept_bytes(128, **how)
 
 
 @pytest.mark.parametrize(

@@ -82,10 +82,9 @@ class Block:
         Args:
             tokens: s, of each sequence.
             batch: b, sequences that pass together.
-            recompute: "none"; "selective" drops the scores of attention; "full" keeps the block's input alone,
-                and each device keeps all of it.
+            recompute: "none"; "selective" drops the scores of attention; "full" keeps the block's input alone.
             tensor_parallel: t, devices that share the products of the block.
-            sequence_parallel: the devices also share what is between the products.
+            sequence_parallel: the devices also share what is between the products, the block's input among it.
 
         Raises:
             InvalidValue: if a size is not a positive integer, or `recompute` has another value.
@@ -96,10 +95,11 @@ class Block:
         """
         tokens, batch = positive_int("tokens", tokens), positive_int("batch", batch)
         devices = positive_int("tensor_parallel", tensor_parallel)
+        shared = devices if sequence_parallel else 1
         if one_of("recompute", recompute, RECOMPUTE) == "full":
-            return ureg.Quantity(tokens * batch * SIZE * self.width, "byte")
+            return ureg.Quantity(tokens * batch * SIZE * self.width / shared, "byte")
         scores = 0 if recompute == "selective" else self._scores_per_token(tokens)
-        outside = self._outside_per_token / (devices if sequence_parallel else 1)
+        outside = self._outside_per_token / shared
         return ureg.Quantity(tokens * batch * (outside + (self._inside_per_token + scores) / devices), "byte")
 
     def ends_kept_bytes(self, tokens: int, batch: int = 1, *, vocabulary: int) -> Quantity:
