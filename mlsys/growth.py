@@ -102,8 +102,8 @@ class _History(Entry, frozen=True, kw_only=True):
 def training_runs() -> dict[str, TrainingRun]:
     """Training runs among the largest of their time, by id, the oldest first.
 
-    >>> training_runs()["gpt-3"].flops
-    <Quantity(3.14e+23, 'FLOP')>
+    >>> training_runs()["gpt-3"].flops.m_as("flop")
+    3.14e+23
     """
     entries = data_file("history.toml", _History).training_runs
     return {key: TrainingRun(key, run.name, run.announced.sourced, run.compute.sourced) for key, run in entries.items()}

@@ -177,7 +177,7 @@ def kept_bytes(ops: Sequence[Op]) -> Quantity:
 
     >>> from mlsys import models
     >>> kept_bytes(models.resnet50(batch=32).ops).to("GB")
-    <Quantity(1.49..., 'gigabyte')>
+    <Quantity(1.445..., 'gigabyte')>
     """
     first = ops[0].read_count - ops[0].resident_count
     kept = sum(op.write_count for op, reader in pairwise(ops) if not _is_relu_or_sum(reader))

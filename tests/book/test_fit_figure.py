@@ -9,11 +9,12 @@ import pytest
 pytest.importorskip("matplotlib", reason="matplotlib is not installed: mlsys[book] brings it")
 sys.path.insert(0, str(Path(__file__).parents[2] / "book"))
 
+from _figures import job_memory
 from _interactive import fit
 
 from mlsys import models
 
-LLAMA = fit.needs()["llama2-7b"]
+LLAMA = job_memory.needs()["llama2-7b"]
 
 
 def test_serving_needs_the_published_cache() -> None:
@@ -31,7 +32,7 @@ def test_training_keeps_what_the_model_says(job: str, batch: int, tokens: int) -
 
 
 def test_a_network_of_images_keeps_the_same_for_each() -> None:
-    need = fit.needs()["resnet50"]
+    need = job_memory.needs()["resnet50"]
     assert need.bytes("none", 32, 1)[2] == pytest.approx(models.kept_bytes(models.resnet50(batch=32).ops).m_as("byte"))
     assert sum(need.bytes("none", 1, 1)[:2]) == 16 * 25_557_032
 
@@ -64,5 +65,5 @@ def test_the_calculator_says_what_fits_and_what_is_allowed(browser: Any, site: P
     figure.get_by_role("spinbutton", name="Batch").fill("32")
     choose("Model", "ResNet-50")
     assert not tokens.is_visible()
-    assert said("total") == pytest.approx(sum(fit.needs()["resnet50"].bytes("none", 32, 1)))
+    assert said("total") == pytest.approx(sum(job_memory.needs()["resnet50"].bytes("none", 32, 1)))
     page.close()

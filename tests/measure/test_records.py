@@ -58,7 +58,7 @@ def test_committed_records_are_valid():
 
 
 RECORDS = sorted((Path(__file__).parents[2] / "labs/results").glob("*.json"))
-CHAINS = {precision: f"mma chain {precision}" for precision in ("fp16", "bf16", "tf32", "fp8")} | {
+CHAINS = {precision: f"mma chain {precision}" for precision in ("fp16", "bf16", "tf32", "int8", "fp8")} | {
     "fp32": "fma chain fp32"
 }
 
