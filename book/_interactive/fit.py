@@ -1,13 +1,15 @@
 """The calculator of memory: weights, optimizer, results and KV cache of a model, against a chip's memory."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from _figures.job_memory import Need, needs
 from matplotlib.figure import Figure
 
 from _interactive.content import Content, Table
 from mlsys import Hardware, models, viz
 from mlsys.formatting import fmt
+
+if TYPE_CHECKING:
+    from _figures.job_memory import Need
 
 CHIPS = ("t4", "l4", "a100-80gb-sxm", "h100-sxm", "h200", "b200", "mi300x")
 JOBS = {
@@ -28,6 +30,8 @@ def content() -> Content:
         {"id": chip.id, "name": chip.name, "bytes": chip.memory_capacity.m_as("byte")}
         for chip in map(Hardware.get, CHIPS)
     ]
+    from _figures.job_memory import needs
+
     found = needs()
     listed = [{"id": key, **vars(need)} for key, need in found.items()]
     rest = sum(models.ADAM_BYTES.values()) - models.ADAM_BYTES["weights"]
@@ -45,7 +49,7 @@ def content() -> Content:
     )
 
 
-def _table(found: dict[str, Need]) -> Table:
+def _table(found: "dict[str, Need]") -> Table:
     head = ("model, batch and tokens", *JOBS.values())
     rows = []
     for need in found.values():
@@ -67,6 +71,8 @@ def _gigabytes(size: float) -> str:
 
 def _picture() -> Figure:
     fig, ax, colors, _ = viz.setup_plot(figsize=(6.6, 1.7))
+    from _figures.job_memory import needs
+
     need, start = needs()[FIRST["model"]], 0.0
     tones = ("BlueLine", "OrangeLine", "GreenLine", "VioletLine")
     parts = need.bytes(FIRST["job"], FIRST["batch"], FIRST["tokens"])
