@@ -45,7 +45,7 @@ class Step:
         return self.each * prod(sizes[name] for name in self.over)
 
 
-def _softmax(rows: str, cols: str) -> tuple[Step, ...]:
+def _steps_of_softmax(rows: str, cols: str) -> tuple[Step, ...]:
     """A softmax whose division waits until the end; the caller adds it."""
     return (
         Step("largest of the row", "vector", "reduction", (rows, cols)),
@@ -64,12 +64,12 @@ LAYERS: Mapping[str, tuple[Step, ...]] = {
     ),
     "attention, one head": (
         Step("queries with keys", "matrix", "many to many", ("tokens", "tokens", "width")),
-        *_softmax("tokens", "tokens"),
+        *_steps_of_softmax("tokens", "tokens"),
         Step("weights with values", "matrix", "many to many", ("tokens", "tokens", "width")),
         Step("times 1 / sum", "vector", "broadcast", ("tokens", "width")),
     ),
     "softmax": (
-        *_softmax("rows", "columns"),
+        *_steps_of_softmax("rows", "columns"),
         Step("times 1 / sum", "vector", "broadcast", ("rows", "columns")),
     ),
     "layer normalization": (
