@@ -1,7 +1,6 @@
 """Pages stay light: what a reader loads for one page, over what the whole site shares."""
 
 import gzip
-import gzip
 import re
 from pathlib import Path
 
