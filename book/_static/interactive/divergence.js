@@ -3,7 +3,7 @@
 
 courseFigure.start("divergence", "A column is an issue slot, a row a lane. Filled: the lane executes the instruction. " +
   "Empty: it waits. ▸ and the frame mark the slot that you see.", ({ controls, svg, result }, numbers, redraw) => {
-  const { choice, slider, nextId, value } = courseFigure;
+  const { choice, number, slider, value } = courseFigure;
   const { programs, patterns, runs, lanes } = numbers;
   const plural = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;
 
@@ -11,26 +11,16 @@ courseFigure.start("divergence", "A column is an issue slot, a row a lane. Fille
   program.set(programs.map(({ name }) => [name, name]), numbers.first.program);
   const pattern = choice(controls, "Values of x", () => changed(), true);
   pattern.set(patterns.map(({ name }) => [name, name]), numbers.first.pattern);
-  const id = nextId();
-  const field = controls.append("div").attr("class", "field");
-  field.append("label").attr("for", id).text("k");
-  const typed = field.append("input").attr("type", "number").attr("id", id).attr("step", 1)
-    .property("value", numbers.first.k).on("input", () => changed());
+  const limits = () => patterns.find(({ name }) => name === pattern.value);
+  const k = number(controls, "k", numbers.first.k, () => [limits().low, limits().high], () => changed());
   const slot = slider(controls, "Slot", 1, (place) => `${place}`, redraw);
   const listing = d3.select(svg.node().parentNode).insert("pre", "svg").attr("class", "listing").attr("tabindex", 0)
     .attr("role", "region").attr("aria-label", "The program");
 
-  const limits = () => patterns.find(({ name }) => name === pattern.value);
-
   // The run of what is chosen; undefined for a k that is not allowed.
   function run() {
-    const { low, high } = limits();
-    typed.attr("min", low).attr("max", high);
-    const text = typed.property("value");
-    const k = Number(text);
-    const fits = text !== "" && Number.isInteger(k) && k >= low && k <= high;
-    typed.attr("aria-invalid", fits ? null : "true");
-    return fits ? runs[program.value][pattern.value][k - low] : undefined;
+    k.check();
+    return k.wrong ? undefined : runs[program.value][pattern.value][k.value - limits().low];
   }
 
   // The player goes back to the first slot of what is chosen.

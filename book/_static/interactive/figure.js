@@ -70,6 +70,42 @@ window.courseFigure = (() => {
     };
   }
 
+  // Judges what is typed into a number field, of which `label` is the label: a number between the two limits() that may
+  // change, whole or not. Answers { value, wrong, check(), set(value) }: the last number that fitted; a sentence that says
+  // what is allowed if what stands there does not fit, or null; a new look at it; and another number to stand there.
+  function judged(input, label, limits, whole = true) {
+    const one = {
+      value: Number(input.property("value")),
+      wrong: null,
+      check() {
+        const [low, high] = limits();
+        const typed = input.attr("min", low).attr("max", high).property("value").trim();
+        const number = Number(typed);
+        const fits = typed !== "" && number >= low && number <= high && (!whole || Number.isInteger(number));
+        one.wrong = fits ? null : `${label.text()}: ${typed || "nothing"} is not possible. ` +
+          `Enter a ${whole ? "whole number" : "number"} from ${plain(low)} to ${plain(high)}.`;
+        if (fits) one.value = number;
+        input.attr("aria-invalid", fits ? null : "true");
+      },
+      set(value) {
+        input.property("value", value);
+        one.check();
+      },
+    };
+    return one;
+  }
+
+  // A field for a typed number, judged at every change; it also answers its box.
+  function number(controls, text, first, limits, changed, whole = true) {
+    const id = nextId();
+    const box = field(controls, text, id);
+    const input = box.append("input").attr("type", "number").attr("id", id).attr("step", whole ? 1 : "any")
+      .property("value", first).on("input", () => { one.check(); changed(); });
+    const one = judged(input, box.select("label"), limits, whole);
+    one.check();
+    return Object.assign(one, { box });
+  }
+
   // Three significant digits, or all digits of what is larger: 0.51, 63.3, 1,307.
   function plain(number) {
     return d3.format(number >= 100 ? ",.0f" : ".3~r")(number);
@@ -84,5 +120,5 @@ window.courseFigure = (() => {
   // A number in running text, with its exact value for whoever reads the page by program.
   const value = (name, number, text) => `<data class="${name}" value="${number}">${text}</data>`;
 
-  return { start, nextId, choice, slider, plain, amount, value };
+  return { start, nextId, choice, slider, judged, number, plain, amount, value };
 })();

@@ -3,40 +3,16 @@
 
 courseFigure.start("fit", "blue: weights · orange: gradients and optimizer · green: activations · gray: KV cache · dashed: " +
   "the chip's memory", ({ controls, svg, result }, numbers, redraw) => {
-  const { amount, choice, nextId, plain, value } = courseFigure;
+  const { amount, choice, number, plain, value } = courseFigure;
   const PARTS = ["weights", "gradients and optimizer", "activations", "KV cache"];
   const chip = choice(controls, "Chip", redraw);
   const model = choice(controls, "Model", () => { offer(); redraw(); });
   const job = choice(controls, "Job", redraw, true);
   const theModel = () => numbers.models.find((one) => one.id === model.value);
 
-  // A whole number that is typed; one outside the range stays there, and wrong() says what is allowed.
-  function count(first) {
-    const id = nextId();
-    const field = controls.append("div").attr("class", "field");
-    const label = field.append("label").attr("for", id);
-    const typed = field.append("input").attr("type", "number").attr("id", id).attr("min", 1).attr("step", 1)
-      .property("value", first).on("input", redraw);
-    const one = {
-      most: 1,
-      get value() { return Number(typed.property("value")); },
-      set(text, most) {
-        one.most = most;
-        label.text(text);
-        typed.attr("max", most);
-      },
-      show(shown) { field.attr("hidden", shown ? null : true); },
-      wrong() {
-        const bad = !(Number.isInteger(one.value) && one.value >= 1 && one.value <= one.most);
-        typed.attr("aria-invalid", bad ? "true" : null);
-        const entered = typed.property("value").trim() || "nothing";
-        return bad ? `${label.text()}: ${entered} is not possible. Enter a whole number from 1 to ${plain(one.most)}.` : null;
-      },
-    };
-    return one;
-  }
-  const batch = count(numbers.first.batch);
-  const tokens = count(numbers.first.tokens);
+  const most = { batch: numbers.most, tokens: 1 };
+  const batch = number(controls, "Batch", numbers.first.batch, () => [1, most.batch], redraw);
+  const tokens = number(controls, "Tokens of each sequence", numbers.first.tokens, () => [1, most.tokens], redraw);
 
   // The jobs and lengths that the chosen model knows.
   function offer() {
@@ -44,9 +20,11 @@ courseFigure.start("fit", "blue: weights · orange: gradients and optimizer · g
     const known = numbers.jobs.filter(({ id }) => id in one.results);
     const kept = known.some(({ id }) => id === job.value) ? job.value : "none";
     job.set(known.map(({ id, name }) => [id, one.tokens || id !== "serve" ? name : "Answer"]), kept);
-    batch.set(`Batch: ${one.unit} at once`, numbers.most);
-    tokens.set("Tokens of each sequence", one.tokens || 1);
-    tokens.show(one.tokens);
+    batch.box.select("label").text(`Batch: ${one.unit} at once`);
+    batch.check();
+    most.tokens = one.tokens || 1;
+    tokens.box.attr("hidden", one.tokens ? null : true);
+    tokens.check();
   }
   chip.set(numbers.chips.map((one) => [one.id, one.name]), numbers.first.chip);
   model.set(numbers.models.map((one) => [one.id, one.name]), numbers.first.model);
@@ -64,7 +42,7 @@ courseFigure.start("fit", "blue: weights · orange: gradients and optimizer · g
   const sized = (bytes) => amount(bytes, "B");
 
   return (width) => {
-    const wrong = batch.wrong() || (theModel().tokens ? tokens.wrong() : null);
+    const wrong = batch.wrong || (theModel().tokens ? tokens.wrong : null);
     if (wrong) {
       svg.attr("height", 0);
       result.html('<strong class="limit wrong"></strong>').select(".wrong").text(wrong);
@@ -80,11 +58,11 @@ courseFigure.start("fit", "blue: weights · orange: gradients and optimizer · g
     const verdict = total <= room
       ? `It <strong class="limit">fits</strong>, and ${sized(room - total)} are left.`
       : `It <strong class="limit">does not fit</strong>: ${sized(total - room)} are missing.`;
-    const most = largest >= 1
+    const batches = largest >= 1
       ? `The largest batch that fits is ${value("largest", largest, plain(largest))}.`
       : `${value("largest", 0, "No batch")} fits: use a larger chip, several chips, or a narrower format.`;
     result.html(`The job needs <strong>${value("total", total, sized(total))}</strong> of ${sized(room)}: ${listed}.
-      ${verdict} ${most}`);
+      ${verdict} ${batches}`);
 
     const edge = { left: 10, right: 16 };
     const x = d3.scaleLinear([0, 1.08 * Math.max(total, room)], [edge.left, width - edge.right]);

@@ -3,53 +3,50 @@
 
 courseFigure.start("journey", "A line for each memory, up to its size. It is flat while the latency rules. The ring is " +
   "where latency and transfer take equally long. Dots: your tensor.", ({ controls, svg, result }, numbers, redraw) => {
-  const { choice, nextId, amount, plain, value } = courseFigure;
+  const { choice, judged, nextId, amount, plain, value } = courseFigure;
   const LEAST = 1;
-  const chip = choice(controls, "Chip", () => { take(typed.property("value")); redraw(); });
+  const chip = choice(controls, "Chip", () => { take(); redraw(); });
   const theChip = () => numbers.chips.find((one) => one.id === chip.value);
   const most = () => theChip().levels.at(-1).capacity;
 
-  // The size, by slider or typed. What is typed outside the range stays there, and `wrong` says what is allowed.
+  // The size, by slider or typed.
   const text = "Size of the tensor, bytes";
   const id = nextId();
   const field = controls.append("div").attr("class", "field wide");
-  field.append("label").attr("for", id).text(text);
+  const label = field.append("label").attr("for", id).text(text);
   const row = field.append("div").attr("class", "slide");
   const slide = row.append("input").attr("type", "range").attr("aria-label", `${text}, as a slider`)
     .attr("min", 0).attr("max", 100).attr("step", 1);
   const typed = row.append("input").attr("type", "number").attr("id", id).property("value", numbers.first.bytes);
-  let size = numbers.first.bytes;
-  let wrong = null;
+  const entered = judged(typed, label, () => [LEAST, most()]);
   const rounded = (bytes) => +d3.format(".2r")(bytes);
   const sizeAt = (place) => rounded(Math.pow(most(), place / 100));
-  function take(entered) {
-    const number = Number(entered);
-    const empty = String(entered).trim() === "";
-    const fits = !empty && Number.isInteger(number) && number >= LEAST && number <= most();
-    wrong = fits ? null : `${empty ? "Nothing" : entered} is not possible. Enter a whole number of bytes from ${LEAST} to ` +
-      `${d3.format(",")(most())}, the size of this chip's device memory.`;
-    if (fits) size = number;
-    typed.attr("aria-invalid", fits ? null : "true");
-    slide.property("value", Math.round((100 * Math.log(size)) / Math.log(most()))).attr("aria-valuetext", amount(size, "B"));
+  function take() {
+    entered.check();
+    slide.property("value", Math.round((100 * Math.log(entered.value)) / Math.log(most())))
+      .attr("aria-valuetext", amount(entered.value, "B"));
   }
   slide.on("input", () => {
     typed.property("value", Math.min(most(), sizeAt(slide.property("value"))));
-    take(typed.property("value"));
+    take();
     redraw();
   });
-  typed.on("input", () => { take(typed.property("value")); redraw(); });
+  typed.on("input", () => { take(); redraw(); });
   chip.set(numbers.chips.map((one) => [one.id, one.name]), numbers.first.chip);
-  take(size);
+  take();
 
   const seconds = (level, bytes) => level.latency + bytes / level.bandwidth;
   const bend = (level) => level.latency * level.bandwidth;
-  const joules = (level) => 8 * size * level.energy;
+  const joules = (level) => 8 * entered.value * level.energy;
 
   function say(levels) {
-    if (wrong) {
-      result.html(`<strong class="limit wrong"></strong>`).select(".wrong").text(wrong);
+    if (entered.wrong) {
+      const shown = typed.property("value").trim() || "Nothing";
+      result.html(`<strong class="limit wrong"></strong>`).select(".wrong").text(`${shown} is not possible. Enter a whole ` +
+        `number of bytes from ${LEAST} to ${d3.format(",")(most())}, the size of this chip's device memory.`);
       return;
     }
+    const size = entered.value;
     const near = levels.find((one) => size <= one.capacity);
     const far = levels.at(-1);
     const needed = bend(far);
@@ -66,6 +63,7 @@ courseFigure.start("journey", "A line for each memory, up to its size. It is fla
 
   return (width) => {
     const { levels } = theChip();
+    const size = entered.value;
     say(levels);
     const height = Math.round(Math.min(380, Math.max(330, 0.55 * width)));
     const edge = { left: 58, right: 14, top: 10, bottom: 44 };

@@ -4,43 +4,29 @@
 courseFigure.start("occupancy", "Above: places for warps, a color for each block. Below: how many blocks each resource " +
   "allows; the shortest bar is the limit. At the bottom: bytes in flight, and the band that keeps the memory busy.",
 ({ controls, svg, result }, numbers, redraw) => {
-  const { choice, nextId, plain, value } = courseFigure;
+  const { choice, judged, nextId, plain, value } = courseFigure;
   const KIB = 1024;
   const chip = choice(controls, "Chip", () => { fitShared(); redraw(); });
   const inFlight = choice(controls, "Bytes that each thread has in flight", redraw);
   const theChip = () => numbers.chips.find((one) => one.id === chip.value);
 
-  // A whole number, by slider or typed. What is typed outside the range stays there, and `wrong` says what is allowed.
+  // A whole number, by slider or typed.
   function count(text, first, limits, unit) {
     const id = nextId();
     const field = controls.append("div").attr("class", "field wide");
-    field.append("label").attr("for", id).text(text);
+    const label = field.append("label").attr("for", id).text(text);
     const row = field.append("div").attr("class", "slide");
     const slide = row.append("input").attr("type", "range").attr("aria-label", `${text}, as a slider`).attr("step", 1);
     const typed = row.append("input").attr("type", "number").attr("id", id).attr("step", 1).property("value", first);
-    const one = {
-      value: first,
-      wrong: null,
-      fit() {
-        const [low, high] = limits();
-        for (const input of [slide, typed]) input.attr("min", low).attr("max", high);
-        take(typed.property("value"));
-      },
-    };
-    const say = () => slide.property("value", one.value).attr("aria-valuetext", `${one.value} ${unit}`);
-    function take(entered) {
+    const one = judged(typed, label, limits);
+    function fit() {
+      one.check();
       const [low, high] = limits();
-      const number = Number(entered);
-      const fits = String(entered).trim() !== "" && Number.isInteger(number) && number >= low && number <= high;
-      one.wrong = fits ? null : `${text}: ${String(entered).trim() === "" ? "nothing" : entered} is not possible. ` +
-        `Enter a whole number from ${plain(low)} to ${plain(high)}.`;
-      if (fits) one.value = number;
-      typed.attr("aria-invalid", fits ? null : "true");
-      say();
+      slide.attr("min", low).attr("max", high).property("value", one.value).attr("aria-valuetext", `${one.value} ${unit}`);
     }
-    slide.on("input", () => { typed.property("value", slide.property("value")); take(slide.property("value")); redraw(); });
-    typed.on("input", () => { take(typed.property("value")); redraw(); });
-    return one;
+    slide.on("input", () => { typed.property("value", slide.property("value")); fit(); redraw(); });
+    typed.on("input", () => { fit(); redraw(); });
+    return Object.assign(one, { fit });
   }
   const threads = count("Threads of a block", numbers.first.threads, () => [1, theChip().sm.threads_per_block], "threads");
   const registers = count("Registers of a thread", numbers.first.registers,

@@ -3,31 +3,12 @@
 
 courseFigure.start("overlap", "Above: one after the other. Below: in pieces, each engine as soon as it can. " +
   "The dotted line is the longest stage; no number of pieces gets below it.", ({ controls, svg, result }, numbers, redraw) => {
-  const { choice, nextId, plain, value } = courseFigure;
+  const { choice, number, plain, value } = courseFigure;
   const { limits, first, lanes } = numbers;
   const ways = choice(controls, "What is copied?", redraw);
   ways.set(numbers.ways, first.ways);
 
-  // A typed number; what is typed outside the range stays there, and `wrong` says what is allowed.
-  function entry(text, key, whole) {
-    const [low, high] = limits[key];
-    const id = nextId();
-    const field = controls.append("div").attr("class", "field");
-    field.append("label").attr("for", id).text(text);
-    const input = field.append("input").attr("type", "number").attr("id", id).attr("min", low).attr("max", high)
-      .attr("step", whole ? 1 : "any").property("value", first[key]);
-    const one = { value: first[key], wrong: null };
-    input.on("input", () => {
-      const typed = input.property("value").trim();
-      const fits = typed !== "" && Number(typed) >= low && Number(typed) <= high && (!whole || Number.isInteger(Number(typed)));
-      one.wrong = fits ? null : `${text}: ${typed === "" ? "nothing" : typed} is not possible. ` +
-        `Enter a ${whole ? "whole number" : "number"} from ${plain(low)} to ${plain(high)}.`;
-      if (fits) one.value = Number(typed);
-      input.attr("aria-invalid", fits ? null : "true");
-      redraw();
-    });
-    return one;
-  }
+  const entry = (text, key, whole) => number(controls, text, first[key], () => limits[key], redraw, whole);
   const copy = entry("One copy of everything, ms", "copy", false);
   const compute = entry("Computing everything, ms", "compute", false);
   const pieces = entry("Pieces", "pieces", true);

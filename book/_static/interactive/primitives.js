@@ -3,7 +3,7 @@
 
 courseFigure.start("primitives", "Bars: time of each unit if it runs at its peak. Below: the steps of the layer, with their pattern.",
 ({ controls, svg, result }, numbers, redraw) => {
-  const { amount, choice, nextId, plain, value } = courseFigure;
+  const { amount, choice, number, plain, value } = courseFigure;
   const whole = d3.format(",");
   const layer = choice(controls, "Layer", () => { askSizes(); redraw(); });
   const chip = choice(controls, "Chip", redraw);
@@ -13,32 +13,19 @@ courseFigure.start("primitives", "Bars: time of each unit if it runs at its peak
   width.set(numbers.widths, numbers.first.width);
 
   // A field for each size of the layer. A size that was typed is kept for the next layer that has it.
-  const typed = { ...numbers.sizes };
+  const sizes = {};
   function askSizes() {
     controls.selectAll(".size").remove();
     for (const name of numbers.layers[layer.value].sizes) {
-      const id = nextId();
-      const box = controls.append("div").attr("class", "field size");
-      box.append("label").attr("for", id).text(name === "width" && layer.value.startsWith("attention") ? "head width" : name);
-      box.append("input").attr("type", "number").attr("id", id).attr("min", 1).attr("max", numbers.largest)
-        .attr("step", 1).property("value", typed[name])
-        .on("input", function () { typed[name] = this.value; redraw(); });
+      const text = name === "width" && layer.value.startsWith("attention") ? "head width" : name;
+      const before = sizes[name] ? sizes[name].box.select("input").property("value") : numbers.sizes[name];
+      sizes[name] = number(controls, text, before, () => [1, numbers.largest], redraw);
+      sizes[name].box.classed("size", true);
     }
   }
   askSizes();
 
-  function wrongSize() {
-    for (const name of numbers.layers[layer.value].sizes) {
-      const size = Number(typed[name]);
-      if (String(typed[name]).trim() === "" || !Number.isInteger(size) || size < 1 || size > numbers.largest) {
-        return `${name}: ${String(typed[name]).trim() === "" ? "nothing" : typed[name]} is not possible. Enter a whole
-          number from 1 to ${whole(numbers.largest)}.`;
-      }
-    }
-    return null;
-  }
-
-  const count = (step) => step.each * step.over.reduce((product, name) => product * Number(typed[name]), 1);
+  const count = (step) => step.each * step.over.reduce((product, name) => product * sizes[name].value, 1);
   const noun = { matrix: "multiply-adds", vector: "operations", special: "results", memory: "loads" };
 
   function say(units, times) {
@@ -63,11 +50,7 @@ courseFigure.start("primitives", "Bars: time of each unit if it runs at its peak
   }
 
   return (room) => {
-    const wrong = wrongSize();
-    controls.selectAll(".size input").attr("aria-invalid", function () {
-      const size = Number(this.value);
-      return this.value !== "" && Number.isInteger(size) && size >= 1 && size <= numbers.largest ? null : "true";
-    });
+    const { wrong } = numbers.layers[layer.value].sizes.map((name) => sizes[name]).find((one) => one.wrong) ?? {};
     if (wrong) {
       result.html(`<strong class="limit wrong"></strong>`).select(".wrong").text(wrong);
       svg.attr("height", 0);

@@ -3,30 +3,20 @@
 
 courseFigure.start("timeline", "Each row is a limit that chips were made to lift; the filled dot is the chip below.",
   ({ controls, svg, result }, numbers, redraw) => {
-  const { nextId, value } = courseFigure;
+  const { number, value } = courseFigure;
   const { chips, rows } = numbers;
   const first = chips[0].year;
   const last = chips[chips.length - 1].year;
   let chosen = chips.findIndex((chip) => chip.year === numbers.first);
-  let fault = "";
 
-  const id = nextId();
-  const field = controls.append("div").attr("class", "field");
-  field.append("label").attr("for", id).text(`Year, ${first} to ${last}`);
-  const typed = field.append("input").attr("type", "number").attr("id", id).attr("min", first).attr("max", last)
-    .attr("step", 1).property("value", chips[chosen].year).on("input", read);
+  const typed = number(controls, `Year, ${first} to ${last}`, chips[chosen].year, () => [first, last], read);
   const buttons = controls.append("div").attr("class", "buttons");
   const earlier = buttons.append("button").attr("type", "button").text("Earlier").on("click", () => step(-1));
   const later = buttons.append("button").attr("type", "button").text("Later").on("click", () => step(1));
 
   // The latest chip up to the typed year.
   function read() {
-    const text = typed.property("value");
-    const year = Number(text);
-    const good = text !== "" && Number.isInteger(year) && year >= first && year <= last;
-    fault = good ? "" : `The timeline has the years ${first} to ${last}: type a whole number in this range.`;
-    typed.attr("aria-invalid", good ? null : "true");
-    if (good) chosen = d3.bisectRight(chips.map((chip) => chip.year), year) - 1;
+    if (!typed.wrong) chosen = d3.bisectRight(chips.map((chip) => chip.year), typed.value) - 1;
     redraw();
   }
 
@@ -36,16 +26,15 @@ courseFigure.start("timeline", "Each row is a limit that chips were made to lift
 
   function select(place) {
     chosen = place;
-    fault = "";
-    typed.property("value", chips[chosen].year).attr("aria-invalid", null);
+    typed.set(chips[chosen].year);
     redraw();
   }
 
   function say(chip) {
     earlier.attr("aria-disabled", chosen === 0 ? "true" : null);
     later.attr("aria-disabled", chosen === chips.length - 1 ? "true" : null);
-    if (fault) {
-      result.html(`<strong class="limit">${fault}</strong>`);
+    if (typed.wrong) {
+      result.html(`<strong class="limit">The timeline has the years ${first} to ${last}: type a whole number in this range.</strong>`);
       return;
     }
     result.html(`<strong>${value("year", chip.year, chip.year)}, ${chip.name}.</strong> In silicon: ${chip.pattern}.
