@@ -37,6 +37,7 @@ def run(args: argparse.Namespace) -> int:
         raise UserError("no CUDA GPU here: run `mlsys bench` where there is one, then `mlsys bench --import FILE` here")
     measurements = chosen(measurements_of(root, args.suite), args.only)
     suites = set(SUITES) if args.suite == "all" else {args.suite}
+    # Raises now what `save` would raise after all is measured.
     with_kept_rows(record_of(device, commit, ()), args.out / f"{slug(device.name)}.json", set(args.only) or suites)
     refuse_shared_gpu()
     print(f"measuring the ceilings of {device.name} ...", flush=True)

@@ -5,7 +5,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -216,7 +216,8 @@ def save(record: Record, folder: Path = RESULTS_FOLDER) -> Path:
     parse(_text(record), "the new record")
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{slug(record.device)}.json"
-    path.write_text(_text(with_kept_rows(record, path, {row.name for row in record.rows})), encoding="utf-8")
+    measured = {(row.name, row.variant) for row in record.rows}
+    path.write_text(_text(with_kept_rows(record, path, measured)), encoding="utf-8")
     return path
 
 
@@ -224,8 +225,8 @@ def _text(record: Record) -> str:
     return json.dumps(asdict(record), indent=1) + "\n"
 
 
-def with_kept_rows(record: Record, path: Path, measured: set[str]) -> Record:
-    """Add to `record` the rows of the record at `path` that are of other measurements, or suites, than `measured`.
+def with_kept_rows(record: Record, path: Path, measured: Collection[str | tuple[str, str]]) -> Record:
+    """Add to `record` the rows of the record at `path` that are not `measured`: suites, names, or names with variants.
 
     `commit` then says which measurements are of which commit.
 
@@ -235,7 +236,7 @@ def with_kept_rows(record: Record, path: Path, measured: set[str]) -> Record:
     if not path.exists():
         return record
     older = parse(path.read_text(encoding="utf-8"), str(path))
-    kept = tuple(row for row in older.rows if not {row.name, row.suite} & measured)
+    kept = tuple(row for row in older.rows if not {row.suite, row.name, (row.name, row.variant)}.intersection(measured))
     if not kept:
         return record
     names = ", ".join(dict.fromkeys(row.name for row in kept))

@@ -54,12 +54,12 @@ def chase_kernel(ring_ptr, place_ptr, steps):
 
 
 @triton.jit
-def waiting_reads_kernel(x_ptr, sums_ptr, steps, PROGRAMS: tl.constexpr, BLOCK: tl.constexpr):
-    """Read BLOCK elements after the other; where the next are depends on the last, which are zeros."""
+def waiting_reads_kernel(x_ptr, place_ptr, steps, PROGRAMS: tl.constexpr, BLOCK: tl.constexpr):
+    """Read block after block of BLOCK elements; where the next one begins depends on this one, which is all zeros."""
     places = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     for _ in range(steps):
         places += PROGRAMS * BLOCK + tl.load(x_ptr + places)
-    tl.store(sums_ptr + tl.program_id(0), tl.max(places, 0))
+    tl.store(place_ptr + tl.program_id(0), tl.max(places, 0))
 
 
 @triton.jit(do_not_specialize=["steps"])  # the few steps of a check run the machine code that is timed

@@ -16,7 +16,7 @@ from mlsys.measure import triton_kernels
 
 FLOAT = {"out_ptr": "*fp32", "x_ptr": "*fp32", "sums_ptr": "*fp32", "scale": "fp32", "shift": "fp32"}
 HALF = FLOAT | {"a_ptr": "*fp16", "b_ptr": "*fp16", "steps": "i32"}
-WHOLE = dict.fromkeys(("ring_ptr", "place_ptr", "x_ptr", "sums_ptr"), "*i32") | {"steps": "i32"}
+WHOLE = dict.fromkeys(("ring_ptr", "place_ptr", "x_ptr"), "*i32") | {"steps": "i32"}
 TYPES = {
     "mma_kernel": HALF,
     "triad_kernel": FLOAT | dict.fromkeys(("a_ptr", "b_ptr", "c_ptr"), "*fp32"),

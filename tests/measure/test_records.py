@@ -81,6 +81,13 @@ def test_no_sum_of_two_vectors_is_faster_than_the_triad_that_moves_as_much(path)
     assert max(row.achieved for row in sums) < 1.01 * triad.achieved
 
 
+def test_a_variant_that_a_run_did_not_make_is_kept(tmp_path):
+    save(RECORD, tmp_path)
+    path = save(changed(variant="64x64x32"), tmp_path)
+    kept = parse(path.read_text(), "kept").rows
+    assert [row.variant for row in kept] == ["32x32x32", "graph", "64x64x32"]
+
+
 def test_an_unknown_device_lists_the_known_ones(tmp_path):
     save(RECORD, tmp_path)
     with pytest.raises(LookupError, match="did you mean 'nvidia-t4'"):

@@ -39,11 +39,14 @@ def copy_overlap(setting: Setting) -> Iterator[Row]:
     weights = [side**-0.5 * setting.randn(side, side, dtype=dtype) for _ in range(layers)]
     made = [torch.empty_like(piece) for piece in there]
     ways = Overlap(here, there, weights, made)
+    expected = ways.products_of(here[-1].to(setting.device))
+    for variant in ("one stream", "two streams"):
+        made[-1].zero_()
+        ways.variants()[variant]()
+        assert_close(made[-1], expected, what=f"what {variant} computed from the last piece")
     for variant, call in ways.variants().items():
         shape = (pieces, here[0].nbytes, layers)
         yield setting.row("copy overlap", variant, shape, setting.half, call=call)
-    expected = ways.products_of(here[-1].to(setting.device))
-    assert_close(made[-1], expected, what="what two streams computed from the last piece")
 
 
 class Overlap:

@@ -22,9 +22,8 @@ def sparse_matmul(setting: Setting) -> Iterator[Row]:
     the speed-up is the ratio to the peer "dense". Needs sparse tensor cores: Ampere (8.0) or later.
 
     PyTorch 2.11 prepares cuSPARSELt's plan anew in every call, which holds up the host for about 0.46 ms
-    (github.com/pytorch/pytorch/pull/177866, which keeps the plan). At a side of 4,096 the GPU is done sooner, and on an
-    H200 the product has 0.29 of the dense one's speed; at 8,192 the GPU is the slower of the two, and the product has
-    1.09 of it. `sparse_matmul_in_graph` leaves the host out.
+    (github.com/pytorch/pytorch/pull/177866, which keeps the plan). At a side of 4,096 an H200 is done sooner, so that
+    the product is slower than the dense one; at 8,192 it is faster. `sparse_matmul_in_graph` leaves the host out.
     """
     yield from _sparse_products(setting, graph=False)
 
