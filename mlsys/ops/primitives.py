@@ -45,14 +45,15 @@ class Step:
         return self.each * prod(sizes[name] for name in self.over)
 
 
-SOFTMAX = (
-    ("largest of the row", "vector", "reduction"),
-    ("scale, minus the largest", "vector", "broadcast"),
-    ("exponential", "special", "element-wise"),
-    ("sum of the row", "vector", "reduction"),
-    ("1 / sum", "special", "element-wise"),
-)
-"""A softmax whose division waits until the end; the layer adds it. The last step is done once for each row."""
+def _exponentials_over_sum(rows: str, cols: str) -> tuple[Step, ...]:
+    """The steps of a softmax whose division waits until the end; the layer adds it."""
+    return (
+        Step("largest of the row", "vector", "reduction", (rows, cols)),
+        Step("scale, minus the largest", "vector", "broadcast", (rows, cols)),
+        Step("exponential", "special", "element-wise", (rows, cols)),
+        Step("sum of the row", "vector", "reduction", (rows, cols)),
+        Step("1 / sum", "special", "element-wise", (rows,)),
+    )
 
 
 LAYERS: Mapping[str, tuple[Step, ...]] = {
@@ -63,12 +64,12 @@ LAYERS: Mapping[str, tuple[Step, ...]] = {
     ),
     "attention, one head": (
         Step("queries with keys", "matrix", "many to many", ("tokens", "tokens", "width")),
-        *(Step(*step, ("tokens", "tokens") if step != SOFTMAX[-1] else ("tokens",)) for step in SOFTMAX),
+        *_exponentials_over_sum("tokens", "tokens"),
         Step("weights with values", "matrix", "many to many", ("tokens", "tokens", "width")),
         Step("times 1 / sum", "vector", "broadcast", ("tokens", "width")),
     ),
     "softmax": (
-        *(Step(*step, ("rows", "columns") if step != SOFTMAX[-1] else ("rows",)) for step in SOFTMAX),
+        *_exponentials_over_sum("rows", "columns"),
         Step("times 1 / sum", "vector", "broadcast", ("rows", "columns")),
     ),
     "layer normalization": (
