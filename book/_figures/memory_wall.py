@@ -7,6 +7,7 @@ from matplotlib.patches import Rectangle
 
 from mlsys import viz
 from mlsys.hardware import Accelerator, Hardware
+from mlsys.hardware.chips import GPUS_SINCE_2012
 from mlsys.hardware.energy import basis
 from mlsys.measure.records import Row
 from mlsys.models import Model, published_size, published_sizes
@@ -15,15 +16,6 @@ from mlsys.units import Quantity, ureg
 WIDTH = 5.0
 """Inches: with the course's font size, text stays readable when a phone shrinks the figure to its width."""
 
-SINCE_2012 = {
-    "k20x": "fp32",
-    "p100-sxm2": "fp16",
-    "v100-sxm2": "fp16",
-    "a100-80gb-sxm": "fp16",
-    "h100-sxm": "fp16",
-    "b200": "fp16",
-}
-"""Chips by the number format in which their peak is counted; the K20X has none narrower than FP32."""
 BANDWIDTHS = {
     "k20x": "below",
     "p100-sxm2": "below",
@@ -57,8 +49,8 @@ def bandwidth_growth(chip_id: str, since: str = BASE) -> float:
 
 def peak_growth(chip_id: str) -> float:
     """Return the peak rate of a chip as a multiple of the K20X's, each in its own number format."""
-    first, *_ = SINCE_2012
-    rate, before = (Hardware.get(chip).peak(SINCE_2012[chip]) for chip in (chip_id, first))
+    first, *_ = GPUS_SINCE_2012
+    rate, before = (Hardware.get(chip).peak(GPUS_SINCE_2012[chip]) for chip in (chip_id, first))
     return float((rate / before).m_as(""))
 
 
@@ -137,10 +129,10 @@ def bigger(rows: Sequence[Row], bytes_per_element: int, bandwidth: Quantity) -> 
 def growth() -> None:
     """Draw peak rate and memory bandwidth relative to the K20X of 2012, with a mark where the number format narrows."""
     _, ax, colors, _ = viz.setup_plot(figsize=(WIDTH, 3.9))
-    first, *_ = SINCE_2012
-    years = [Hardware.get(chip).year for chip in SINCE_2012]
-    peaks = [peak_growth(chip) for chip in SINCE_2012]
-    bandwidths = [bandwidth_growth(chip, first) for chip in SINCE_2012]
+    first, *_ = GPUS_SINCE_2012
+    years = [Hardware.get(chip).year for chip in GPUS_SINCE_2012]
+    peaks = [peak_growth(chip) for chip in GPUS_SINCE_2012]
+    bandwidths = [bandwidth_growth(chip, first) for chip in GPUS_SINCE_2012]
     for relative, color, marker, name in (
         (peaks, "GreenLine", "o", "arithmetic"),
         (bandwidths, "BlueLine", "s", "memory bandwidth"),
@@ -155,7 +147,7 @@ def growth() -> None:
                 ax.annotate(
                     change, (years[index], relative[index]), xytext=(-7, 3), textcoords="offset points", ha="right"
                 )
-    for chip, year, bandwidth in zip(SINCE_2012, years, bandwidths, strict=True):
+    for chip, year, bandwidth in zip(GPUS_SINCE_2012, years, bandwidths, strict=True):
         name = short(Hardware.get(chip))
         ax.annotate(name, (year, bandwidth), xytext=(3, -7), textcoords="offset points", va="top", fontsize=9)
     ax.set_xticks(range(2012, 2026, 2))

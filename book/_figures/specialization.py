@@ -9,21 +9,13 @@ from matplotlib.patches import FancyBboxPatch
 from mlsys import growth, viz
 from mlsys.errors import InvalidValue
 from mlsys.hardware import Hardware
+from mlsys.hardware.chips import GPUS_SINCE_2012
 from mlsys.hardware.energy import basis
 from mlsys.measure.records import Row
 
 WIDTH = 5.0
 """Inches: with the course's font size, text stays readable when a phone shrinks the figure to its width."""
 
-GPUS = {
-    "k20x": "fp32",
-    "p100-sxm2": "fp16",
-    "v100-sxm2": "fp16",
-    "a100-80gb-sxm": "fp16",
-    "h100-sxm": "fp16",
-    "b200": "fp16",
-}
-"""Chips by the number format in which their peak is counted; the K20X has none narrower than FP32."""
 SHAPES = {"one lane": 1, "a warp": 32, "4 × 4 × 4": 4**3, "16 × 8 × 16": 16 * 8 * 16, "64 × 256 × 16": 64 * 256 * 16}
 """Multiply-adds of one instruction, or of one step of a matrix unit, by what does them."""
 NODES = (45, 32, 22, 16, 11, 8)
@@ -34,9 +26,9 @@ PROJECTED = {22: 0.79, 8: 0.5}
 
 def chip_peaks() -> tuple[list[int], list[float]]:
     """Return the years of the GPUs and their dense peaks in FLOP/s."""
-    chips = [Hardware.get(chip) for chip in GPUS]
+    chips = [Hardware.get(chip) for chip in GPUS_SINCE_2012]
     return [chip.year for chip in chips], [
-        chip.peak(form).m_as("FLOP/s") for chip, form in zip(chips, GPUS.values(), strict=True)
+        chip.peak(form).m_as("FLOP/s") for chip, form in zip(chips, GPUS_SINCE_2012.values(), strict=True)
     ]
 
 

@@ -23,6 +23,16 @@ from mlsys.core.sourced import Catalog, DataFolder, Entry, Number, Sourced
 from mlsys.errors import InvalidValue, UnknownName, UserError
 from mlsys.units import Quantity, flop, ureg
 
+GPUS_SINCE_2012 = {
+    "k20x": "fp32",
+    "p100-sxm2": "fp16",
+    "v100-sxm2": "fp16",
+    "a100-80gb-sxm": "fp16",
+    "h100-sxm": "fp16",
+    "b200": "fp16",
+}
+"""A large GPU of each generation, by the number format in which its peak is counted; the K20X has none below FP32."""
+
 
 class UnknownPrecision(UserError, LookupError):
     """A precision, engine or sparsity that the chip does not have, or that its documents do not give."""

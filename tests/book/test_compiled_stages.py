@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from helpers.compiled_files import PINNED, assert_script_makes, assert_version_is_pinned
 
 triton = pytest.importorskip("triton", reason="triton is not installed: mlsys[labs] brings it on Linux")
 
@@ -17,26 +18,16 @@ from _figures import compiled  # noqa: E402
 from _figures.first_kernels import Layout, made_from  # noqa: E402
 from _interactive import stages  # noqa: E402
 
-SCRIPT = ROOT / "scripts" / "compile_stages.py"
 PAGE = (ROOT / "book" / "foundations" / "first-kernels.md").read_text(encoding="utf-8")
 
 
-PINNED = re.findall(r"^triton==([\d.]+)", (ROOT / "requirements.txt").read_text(encoding="utf-8"), re.M)
-
-
 def test_the_file_is_of_the_pinned_version() -> None:
-    assert [compiled.VERSIONS["Triton"]] == PINNED, "run `python scripts/compile_stages.py`, and read the chapter again"
+    assert_version_is_pinned(compiled.VERSIONS, "compile_stages.py")
 
 
 @pytest.mark.skipif([triton.__version__] != PINNED, reason=f"another Triton than the pinned {PINNED[0]} is installed")
 def test_the_file_is_what_the_compiler_makes() -> None:
-    environment = {**os.environ, "TRITON_INTERPRET": "1"}  # as in a process that has used the interpreter
-    done = subprocess.run(
-        [sys.executable, str(SCRIPT), "--print"], capture_output=True, text=True, env=environment, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    kept = (ROOT / "book" / "_figures" / "compiled.py").read_text(encoding="utf-8")
-    assert done.stdout == kept, "run `python scripts/compile_stages.py`, and read the chapter again"
+    assert_script_makes("compile_stages.py", "compiled")
 
 
 @pytest.mark.parametrize("kernel", [compiled.KERNEL, compiled.TILED], ids=["line by line", "tile"])

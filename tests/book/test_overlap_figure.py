@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.pieces import walked
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed: mlsys[book] brings it")
 
@@ -35,16 +36,6 @@ def test_bars_are_where_simulated_streams_put_the_operations(copy: int, compute:
         assert [time for bar in stage for time in bar] == pytest.approx(expected)
 
 
-def slowest_first(times: list[float], pieces: int, cost: float) -> float:
-    """Time until the last piece has left the last stage, walked piece by piece."""
-    ended = [0.0] * len(times)
-    for _ in range(pieces):
-        arrived = 0.0
-        for place, time in enumerate(times):
-            ended[place] = arrived = max(arrived, ended[place]) + time / pieces + cost
-    return ended[-1]
-
-
 @pytest.mark.browser
 def test_what_is_said_is_what_every_piece_in_its_turn_takes(browser: Any, site: Path) -> None:
     page = browser.new_page(viewport=PHONE)
@@ -70,7 +61,7 @@ def test_what_is_said_is_what_every_piece_in_its_turn_takes(browser: Any, site: 
         for name, number in (("copy", copy), ("compute", compute), ("pieces", pieces), ("cost", cost)):
             fields[name].fill(str(number))
         times = list(figure.stages(copy, compute, ways))
-        all_times = {n: slowest_first(times, n, cost / 1000) for n in range(1, 65)}
+        all_times = {n: walked(times, n, cost / 1000) for n in range(1, 65)}
         assert said["turns"]() == pytest.approx(all_times[1])
         assert said["now"]() == pytest.approx(all_times[pieces])
         assert said["least"]() == pytest.approx(min(all_times.values()))

@@ -1,8 +1,5 @@
 """The explorer of primitives and the counted instructions of functions: what they say, and where it comes from."""
 
-import os
-import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from itertools import pairwise
@@ -10,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.compiled_files import PINNED, assert_script_makes, assert_version_is_pinned
 
 from mlsys import Hardware
 from mlsys.ops import primitives
@@ -22,9 +20,6 @@ sys.path.insert(0, str(ROOT / "book"))
 from _figures import functions  # noqa: E402
 from _figures import primitives as figures  # noqa: E402
 from _interactive import primitives as explorer  # noqa: E402
-
-SCRIPT = ROOT / "scripts" / "compile_functions.py"
-PINNED = re.findall(r"^triton==([\d.]+)", (ROOT / "requirements.txt").read_text(encoding="utf-8"), re.M)
 
 
 def test_counts_of_the_largest_sizes_stay_exact_in_javascript() -> None:
@@ -46,20 +41,12 @@ triton = pytest.importorskip("triton", reason="triton is not installed: mlsys[la
 
 
 def test_the_counted_functions_are_of_the_pinned_version() -> None:
-    assert [functions.VERSIONS["Triton"]] == PINNED, (
-        "run `python scripts/compile_functions.py`, and read the chapter again"
-    )
+    assert_version_is_pinned(functions.VERSIONS, "compile_functions.py")
 
 
 @pytest.mark.skipif([triton.__version__] != PINNED, reason="another Triton than the pinned one is installed")
 def test_the_counted_functions_are_what_the_compiler_makes() -> None:
-    environment = {**os.environ, "TRITON_INTERPRET": "1"}  # as in a process that has used the interpreter
-    done = subprocess.run(
-        [sys.executable, str(SCRIPT), "--print"], capture_output=True, text=True, env=environment, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    kept = (ROOT / "book" / "_figures" / "functions.py").read_text(encoding="utf-8")
-    assert done.stdout == kept, "run `python scripts/compile_functions.py`, and read the chapter again"
+    assert_script_makes("compile_functions.py", "functions")
 
 
 @pytest.fixture

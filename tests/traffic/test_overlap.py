@@ -2,6 +2,7 @@ from itertools import combinations, pairwise
 from typing import Any
 
 import pytest
+from helpers.pieces import walked
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -104,20 +105,10 @@ def test_unknown_lane_is_named() -> None:
 stage_times = st.lists(st.integers(0, 40), min_size=1, max_size=3)
 
 
-def replayed(stages: list[int], pieces: int, cost: float) -> float:
-    """Walk every piece through every stage: it starts when its last stage and the piece before it have ended."""
-    ended = [0.0] * len(stages)
-    for _ in range(pieces):
-        arrived = 0.0
-        for place, stage in enumerate(stages):
-            ended[place] = arrived = max(arrived, ended[place]) + stage / pieces + cost
-    return ended[-1]
-
-
 @settings(deadline=None)
 @given(stage_times, st.integers(1, 30), st.integers(0, 5))
 def test_pieces_take_as_long_as_each_operation_in_its_turn(stages: list[int], pieces: int, cost: int) -> None:
-    assert time_in_pieces(stages, pieces=pieces, cost=cost) == pytest.approx(replayed(stages, pieces, cost))
+    assert time_in_pieces(stages, pieces=pieces, cost=cost) == pytest.approx(walked(stages, pieces, cost))
 
 
 @settings(deadline=None, max_examples=40)
@@ -141,7 +132,7 @@ def test_pieces_take_as_long_as_in_simulated_streams(copy: int, compute: int, ba
 def test_no_other_count_of_pieces_is_better(stages: list[int], cost_hundredths: int) -> None:
     cost = cost_hundredths / 100
     best = best_pieces(stages, cost=cost)
-    assert replayed(stages, best, cost) <= min(replayed(stages, n, cost) for n in range(1, 100)) + 1e-9
+    assert walked(stages, best, cost) <= min(walked(stages, n, cost) for n in range(1, 100)) + 1e-9
 
 
 @pytest.mark.parametrize(
