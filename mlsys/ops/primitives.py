@@ -45,15 +45,13 @@ class Step:
         return self.each * prod(sizes[name] for name in self.over)
 
 
-def _exponentials_over_sum(rows: str, cols: str) -> tuple[Step, ...]:
-    """The steps of a softmax whose division waits until the end; the layer adds it."""
-    return (
-        Step("largest of the row", "vector", "reduction", (rows, cols)),
-        Step("scale, minus the largest", "vector", "broadcast", (rows, cols)),
-        Step("exponential", "special", "element-wise", (rows, cols)),
-        Step("sum of the row", "vector", "reduction", (rows, cols)),
-        Step("1 / sum", "special", "element-wise", (rows,)),
-    )
+EXPONENTIALS = (
+    ("largest of the row", "vector", "reduction"),
+    ("scale, minus the largest", "vector", "broadcast"),
+    ("exponential", "special", "element-wise"),
+    ("sum of the row", "vector", "reduction"),
+)
+"""What a softmax does for every number. Data, not a function: labs withhold the functions of this room, also from it."""
 
 
 LAYERS: Mapping[str, tuple[Step, ...]] = {
@@ -64,12 +62,14 @@ LAYERS: Mapping[str, tuple[Step, ...]] = {
     ),
     "attention, one head": (
         Step("queries with keys", "matrix", "many to many", ("tokens", "tokens", "width")),
-        *_exponentials_over_sum("tokens", "tokens"),
+        *(Step(*step, ("tokens", "tokens")) for step in EXPONENTIALS),
+        Step("1 / sum", "special", "element-wise", ("tokens",)),
         Step("weights with values", "matrix", "many to many", ("tokens", "tokens", "width")),
         Step("times 1 / sum", "vector", "broadcast", ("tokens", "width")),
     ),
     "softmax": (
-        *_exponentials_over_sum("rows", "columns"),
+        *(Step(*step, ("rows", "columns")) for step in EXPONENTIALS),
+        Step("1 / sum", "special", "element-wise", ("rows",)),
         Step("times 1 / sum", "vector", "broadcast", ("rows", "columns")),
     ),
     "layer normalization": (
@@ -92,7 +92,7 @@ LAYERS: Mapping[str, tuple[Step, ...]] = {
 
 The GELU is x / (1 + exp(-2u)) with u a cubic polynomial of x: Hendrycks, Gimpel, arXiv:1606.08415 (2016), the
 approximation by tanh. The softmax multiplies x by the scale and subtracts the largest in one multiply-add. Steps that
-happen once per row, other than special functions, are left out.
+happen once per row, other than special functions, are left out, and a softmax divides at the end.
 """
 
 
