@@ -51,7 +51,7 @@ EXPONENTIALS = (
     ("exponential", "special", "element-wise"),
     ("sum of the row", "vector", "reduction"),
 )
-"""What a softmax does for every number. Data, not a function: labs withhold the functions of this room, also from it."""
+"""What a softmax does for every number: data, since labs withhold the functions of this room, from its own use too."""
 
 
 LAYERS: Mapping[str, tuple[Step, ...]] = {
