@@ -66,7 +66,7 @@ courseFigure.start("journey", "A line for each memory, up to its size. It is fla
     const size = entered.value;
     say(levels);
     const height = Math.round(Math.min(380, Math.max(330, 0.55 * width)));
-    const edge = { left: 58, right: 14, top: 10, bottom: 44 };
+    const edge = { left: 58, right: 26, top: 10, bottom: 44 };
     const x = d3.scaleLog([1, 1e11], [edge.left, width - edge.right]);
     const y = d3.scaleLog([1e-8, 1e-1], [height - edge.bottom, edge.top]);
     const few = width < 480;
