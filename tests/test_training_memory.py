@@ -194,3 +194,20 @@ def test_what_is_wrong_is_named() -> None:
         block.kept_bytes(0)
     with pytest.raises(InvalidValue, match="pipeline_parallel above 1"):
         stack_kept_bytes(block.kept_bytes(128), 4, interleaving=2)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "what"),
+    [
+        ({"width": 0}, "width must be a positive integer"),
+        ({"heads": -8}, "heads must be a positive integer"),
+        ({"kv_heads": 2.5}, "kv_heads must be a positive integer"),
+        ({"mlp": 0}, "mlp must be a positive integer"),
+        ({"width": 500}, "width is 500 and heads is 8: give a width that the heads divide, such as 496"),
+        ({"kv_heads": 3}, "heads is 8 and kv_heads is 3"),
+        ({"kv_heads": 16}, "heads is 8 and kv_heads is 16"),
+    ],
+)
+def test_a_block_that_attention_cannot_split_is_refused(sizes: dict[str, Any], what: str) -> None:
+    with pytest.raises(InvalidValue, match=what):
+        Block(**{"width": 512, "heads": 8, "kv_heads": 8, "mlp": 2048} | sizes)

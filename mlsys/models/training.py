@@ -59,6 +59,10 @@ class Block:
         mlp: elements between the layers of the MLP.
         gated: the MLP multiplies a gate through SiLU with a second product, and keeps four results instead of two.
         dropout: some results of softmax, of attention and of the MLP are set to zero at random.
+
+    Raises:
+        InvalidValue: if a size is not a positive integer, the heads do not divide the width, or the heads of keys and
+            values do not divide those of queries.
     """
 
     width: int
@@ -67,6 +71,20 @@ class Block:
     mlp: int
     gated: bool = False
     dropout: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("width", "heads", "kv_heads", "mlp"):
+            positive_int(name, getattr(self, name))
+        if self.width % self.heads:
+            raise InvalidValue(
+                f"width is {self.width} and heads is {self.heads}: give a width that the heads divide, such as "
+                f"{self.heads * max(1, round(self.width / self.heads))}"
+            )
+        if self.heads % self.kv_heads:
+            raise InvalidValue(
+                f"heads is {self.heads} and kv_heads is {self.kv_heads}: every head of keys and values serves equally "
+                "many heads of queries, so kv_heads must divide heads"
+            )
 
     def kept_bytes(
         self,
