@@ -75,6 +75,6 @@ courseFigure.start("mapping", "Each bar is one order of the loops, from below: b
     svg.append("g").attr("class", "axes").attr("transform", `translate(${edge.left},0)`)
       .call(d3.axisLeft(y).ticks(5).tickFormat(count));
     svg.append("text").attr("class", "axis-name").attr("x", (x(0) + x(COUNT)) / 2).attr("y", height - 10)
-      .attr("text-anchor", "middle").text("orders, in the sequence in which they were tried");
+      .attr("text-anchor", "middle").text("orders, as they were tried");
   };
 });
