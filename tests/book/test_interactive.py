@@ -37,6 +37,7 @@ FIGURES = (
     "journey",
     "layouts",
     "limit",
+    "mapping",
     "numerics",
     "occupancy",
     "overlap",
