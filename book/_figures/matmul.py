@@ -13,8 +13,12 @@ WIDTH = 5.0
 
 def orders(place: Callable[[int, int, int], tuple[int, int]], tiles: int, at_once: int, group: int) -> None:
     """Draw which tiles of C the first programs compute, row by row and in groups of rows."""
-    _, axes, colors, _ = viz.setup_plot(1, 2, figsize=(WIDTH, 3.1))
-    for ax, rows, title in zip(axes.flat, (1, group), ("row by row", f"groups of {group} rows"), strict=True):
+    viz.apply_style()
+    import matplotlib.pyplot as plt
+
+    _, axes = plt.subplots(1, 2, figsize=(WIDTH, 3.1), layout="constrained")
+    colors = viz.COLORS
+    for ax, rows, title in zip(axes, (1, group), ("row by row", f"groups of {group} rows"), strict=True):
         ax.set(xlim=(-0.3, tiles + 0.3), ylim=(tiles + 0.3, -0.3), aspect="equal")
         ax.axis("off")
         taken = [place(number, tiles, rows) for number in range(at_once)]
@@ -26,7 +30,7 @@ def orders(place: Callable[[int, int, int], tuple[int, int]], tiles: int, at_onc
 
 
 def against_size(rows: Sequence[Row], library: Sequence[Row], peaks: Sequence[tuple[str, float]]) -> None:
-    """Draw rates of square products against their side: one line per format, the library's, and the peaks in TFLOP/s."""
+    """Draw rates of square products against their side, with the library's and the peaks in TFLOP/s."""
     _, ax, colors, _ = viz.setup_plot(figsize=(WIDTH, 4.0))
     for (dtype, peak), tone in zip(peaks, ("BlueLine", "OrangeLine"), strict=True):
         for found, style, name in ((rows, "o-", "Triton"), (library, "s--", "cuBLAS")):
