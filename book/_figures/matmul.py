@@ -24,7 +24,7 @@ def orders(place: Callable[[int, int, int], tuple[int, int]], tiles: int, at_onc
         taken = [place(number, tiles, rows) for number in range(at_once)]
         bands = len({row for row, _ in taken}) + len({column for _, column in taken})
         for row, column in taken:
-            ax.add_patch(Rectangle((column, row), 1, 1, facecolor=colors["BlueL"], edgecolor="white", linewidth=0.3))
+            ax.add_patch(Rectangle((column, row), 1, 1, facecolor=colors["BlueLine"], edgecolor="white", linewidth=0.3))
         ax.add_patch(Rectangle((0, 0), tiles, tiles, facecolor="none", edgecolor=colors["primary"], linewidth=1.4))
         ax.set_title(f"{title}:\n{bands} bands", fontsize=10)
 
