@@ -89,7 +89,7 @@ courseFigure.start("attention", "Above: the scores; the dark ones are this block
       .attr("y1", y(now.m)).attr("y2", y(now.m));
     svg.append("text").attr("class", "note").attr("x", x(0) + 4).attr("y", y(now.m) - 6).text(`m = ${minus(now.m)}`);
     svg.append("text").attr("class", "axis-name").attr("x", (x(0) + x(scores.length)) / 2).attr("y", 170)
-      .attr("text-anchor", "middle").text("scores of the keys, in the order of the sweep");
+      .attr("text-anchor", "middle").text("scores, in the order of the sweep");
 
     const most = d3.max(steps, (step) => d3.max([step.before[0], step.now[0]]));
     const along = d3.scaleLinear([0, most], [edge.left, width - edge.right]);
