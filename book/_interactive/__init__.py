@@ -5,6 +5,7 @@ from collections.abc import Callable
 from _interactive import (
     accumulate,
     amdahl,
+    dataflow,
     divergence,
     fit,
     journey,
@@ -28,6 +29,7 @@ from _interactive.content import Content, Table
 FIGURES: dict[str, Callable[[], Content]] = {
     "accumulate": accumulate.content,
     "amdahl": amdahl.content,
+    "dataflow": dataflow.content,
     "divergence": divergence.content,
     "fit": fit.content,
     "journey": journey.content,

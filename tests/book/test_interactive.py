@@ -32,6 +32,7 @@ from _interactive import systolic as player  # noqa: E402
 FIGURES = (
     "accumulate",
     "amdahl",
+    "dataflow",
     "divergence",
     "fit",
     "journey",
