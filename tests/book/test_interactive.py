@@ -33,6 +33,7 @@ FIGURES = (
     "accumulate",
     "amdahl",
     "attention",
+    "dataflow",
     "divergence",
     "fit",
     "journey",
