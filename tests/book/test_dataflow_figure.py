@@ -65,6 +65,9 @@ def test_player_says_the_counts_of_every_dataflow_and_frames_what_stays(browser:
             figure.get_by_role("button", name="Next").click()
         stays = {"ws": "weights", "os": "sums", "is": "inputs", "rs": "sums"}[name]
         assert figure.locator(f".operand.{stays}.stayed").count() > 0
+        if name == "rs":  # in the third step: two columns of weights and of inputs, and the three sums
+            near = [figure.locator(f".operand.{part}.stayed").count() for part in ("weights", "inputs", "sums")]
+            assert near == [6, 10, 3]
         figure.get_by_role("slider").focus()
         page.keyboard.press("End")
         shown = [float(figure.locator(f"data.{part}").get_attribute("value")) for part in ("weights", "inputs", "sums")]

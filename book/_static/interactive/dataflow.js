@@ -1,8 +1,8 @@
 // The player of dataflows: step by step, which numbers of a small convolution are used, which stay, and what has moved.
 "use strict";
 
-courseFigure.start("dataflow", "Dark squares are used in this step; a thick frame marks what was near already, so it is " +
-  "not fetched. The bars count accesses to the far memory so far.",
+courseFigure.start("dataflow", "Filled squares are used in this step; a thick frame marks what stayed near since the step " +
+  "before, so it is not fetched. The bars count accesses to the far memory so far.",
 ({ controls, svg, result }, numbers, redraw) => {
   const { choice, slider, value } = courseFigure;
   const STEP_MS = 220;
@@ -42,14 +42,19 @@ courseFigure.start("dataflow", "Dark squares are used in this step; a thick fram
     result.attr("aria-live", "polite");
   }
 
-  // What is used in the step, by operand, and which of that was near before: used in the step before, by one
-  // multiplier; used in any step so far, by elements that keep their rows.
+  // What is used in the step, by operand, and what stayed near since the step before. One multiplier keeps what it uses
+  // again. Elements that keep rows hold their weights, the inputs from the window's first column on, and their sums.
   function used() {
-    const before = walk().steps.slice(chosen.value === "rs" ? 0 : Math.max(0, step.value - 2), step.value - 1).flat();
-    return PARTS.map((_, k) => {
-      const now = new Set(walk().steps[step.value - 1].map((use) => use[k]));
-      const known = new Set(before.map((use) => use[k]));
-      return { now, stayed: new Set([...now].filter((one) => known.has(one))) };
+    const rows = chosen.value === "rs";
+    const uses = walk().steps[step.value - 1];
+    const before = walk().steps.slice(rows ? 0 : Math.max(0, step.value - 2), step.value - 1).flat();
+    const window = uses[0][2] % numbers.sides.sums;
+    return PARTS.map((part, k) => {
+      const now = new Set(uses.map((use) => use[k]));
+      const known = [...new Set(before.map((use) => use[k]))];
+      const column = (one) => one % numbers.sides[part];
+      const held = rows ? (one) => part === "weights" || column(one) >= window : (one) => now.has(one);
+      return { now, stayed: new Set(known.filter(held)) };
     });
   }
 
