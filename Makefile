@@ -1,7 +1,8 @@
 # make course   build the book and the labs, grade the sample class
 # make test     lint, types and the tests that go with every change
 # make proof    the exhaustive tests: every attack with its twin, the built site in every look, whole terms of a class
-# make bench    speed and memory of the package, against its limits; bench-judge and soak: of the judge
+# make bench    speed and memory of the package, against its limits; bench-judge, soak: of the judge; bench-queue
+# make pdf      the whole book as a PDF, from the built site; make epub: as an EPUB; make kit: slides and question bank
 # Both set up .venv first, if it is missing or its pins changed.
 
 PYTHON ?= python3
@@ -14,10 +15,10 @@ TOGETHER := pytest -n auto --maxprocesses 8 --dist loadfile
 # Only files that mark a test as alone are read for those: reading all takes half a minute.
 ALONE = pytest $$(grep -rl --include='test_*.py' 'mark\.alone' tests)
 
-.PHONY: help course test proof setup system labs book grade lint types bench bench-judge soak redteam new-chapter screenshots site-speed clean
+.PHONY: help course test proof setup system labs book pdf epub kit grade lint types bench bench-judge bench-queue soak canary edition redteam new-chapter translation translated screenshots site-speed clean
 
 help:
-	@sed -n 's/^# //p' Makefile | head -5
+	@sed -n 's/^# //p' Makefile | head -6
 
 course: system setup labs book grade
 	@echo "Site      _build/html/index.html"
@@ -53,6 +54,17 @@ book: setup labs
 	@echo "Book      building the site: about 2 minutes the first time, in which the chapters run"
 	@jupyter-book build . --warningiserror --nitpick --keep-going --quiet >/dev/null || { rm -rf _build/.doctrees; exit 2; }
 
+# The whole book as files, from the site as it is built.
+pdf: setup
+	@mlsys kit pdf
+
+epub: setup
+	@mlsys kit epub
+
+kit: setup
+	@mlsys kit questions
+	@mlsys kit slides
+
 grade: setup labs
 	@echo "Class     grading a sample class of the tiling lab"
 	@mlsys grade tiling --sample-class
@@ -74,14 +86,30 @@ bench: setup
 bench-judge: setup
 	python benchmarks/judge.py
 
+bench-queue: setup
+	python benchmarks/submit_queue.py
+
 soak: setup
 	python benchmarks/soak.py
+
+edition: book
+	@python scripts/make_edition.py "$(VERSION)"
+
+canary: book
+	python scripts/run_canary.py
 
 redteam: setup
 	pytest tests/redteam
 
 new-chapter: setup
 	@python scripts/new_chapter.py "$(NAME)"
+
+# A chapter in another language: begin it, or note that it says what its English page says now.
+translation: setup
+	@python scripts/translation.py begin "$(NAME)" "$(LANGUAGE)"
+
+translated: setup
+	@python scripts/translation.py done "$(NAME)"
 
 screenshots: course
 	python scripts/screenshots.py

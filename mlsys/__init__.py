@@ -27,6 +27,7 @@ _ROOMS = (
     "roofline",
     "runtime",
     "scaling",
+    "soc",
     "sparsity",
     "systolic",
     "traffic",

@@ -1,11 +1,13 @@
 """Will it run? Three gates, memory, bandwidth and compute, and the one that binds."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from mlsys.core.arguments import Amount, amount, positive_amount
+from mlsys.core.arguments import Amount, amount, positive_amount, positive_int, share
 from mlsys.core.dtypes import bytes_per_element
 from mlsys.errors import InvalidValue
 from mlsys.hardware.chips import Accelerator
+from mlsys.models import LanguageModel, kv_cache_bytes
 from mlsys.units import Quantity, ureg
 
 
@@ -58,6 +60,11 @@ class Feasibility:
         return max(self.gates, key=lambda gate: gate.load)
 
     @property
+    def shut(self) -> tuple[Gate, ...]:
+        """The gates that do not pass."""
+        return tuple(gate for gate in self.gates if not gate.passes)
+
+    @property
     def headroom(self) -> Quantity:
         """Memory left; negative if it does not fit."""
         left: Quantity = self.memory.limit - self.memory.need
@@ -76,10 +83,11 @@ def feasibility(
     activations: Amount = 0.0,
     traffic: Amount | None = None,
     utilization: float = 1.0,
+    bandwidth_share: float = 1.0,
 ) -> Feasibility:
     """Hold a piece of work against a chip and a deadline: does it fit, is it fed in time, is it computed in time?
 
-    Formula: weights + kv_cache + activations <= memory; traffic / bandwidth <= deadline;
+    Formula: weights + kv_cache + activations <= memory; traffic / (bandwidth bandwidth_share) <= deadline;
     flops / (peak utilization) <= deadline.
 
     Args:
@@ -93,9 +101,10 @@ def feasibility(
         activations: bytes of intermediate results held at once.
         traffic: bytes moved in one step; without it, weights and kv_cache once.
         utilization: share of the peak that is reached, above 0 and up to 1.
+        bandwidth_share: share of the bandwidth that is reached, above 0 and up to 1.
 
     Raises:
-        InvalidValue: if a value is negative, a limit is zero, or the utilization is out of range.
+        InvalidValue: if a value is negative, a limit is zero, or a share is out of range.
         pint.DimensionalityError: if a quantity has another dimension.
 
     >>> from mlsys.units import GB, TB, TFLOP, ms, second
@@ -108,7 +117,8 @@ def feasibility(
         raise InvalidValue(f"utilization is {utilization!r}: a share of the peak is above 0 and at most 1")
     stored = amount("weights", weights, "byte") + amount("kv_cache", kv_cache, "byte")
     moved = stored if traffic is None else amount("traffic", traffic, "byte")
-    moving_s = moved / positive_amount("bandwidth", bandwidth, "byte/second")
+    reached = positive_amount("bandwidth", bandwidth, "byte/second") * share("bandwidth_share", bandwidth_share)
+    moving_s = moved / reached
     computing_s = amount("flops", flops, "flop") / (positive_amount("peak", peak, "flop/second") * utilization)
     allowed_ms = 1e3 * positive_amount("deadline", deadline, "second")
 
@@ -120,6 +130,65 @@ def feasibility(
         memory=gate("memory", held_gb, positive_amount("memory", memory, "byte") / 1e9, "GB"),
         bandwidth=gate("bandwidth", 1e3 * moving_s, allowed_ms, "ms"),
         compute=gate("compute", 1e3 * computing_s, allowed_ms, "ms"),
+    )
+
+
+def decode_feasibility(
+    build: Callable[..., LanguageModel],
+    chip: Accelerator,
+    deadline: Amount,
+    *,
+    batch: int = 1,
+    context: int,
+    dtype: str = "fp16",
+    cache_dtype: str = "fp16",
+    precision: str = "fp16",
+    chips: int = 1,
+    utilization: float = 1.0,
+    bandwidth_share: float = 1.0,
+) -> Feasibility:
+    """Hold one decoding step of a language model against a chip: every sequence gets one token.
+
+    Several chips are counted as one with their memories, bandwidths and peaks together; what they say to each other is
+    left out, so for them the answer is the best that any split can give.
+
+    Args:
+        build: makes the model, such as `mlsys.models.llama2_7b`.
+        chip: gives memory, bandwidth and peak.
+        deadline: seconds that a step may take: the time from one token of a sequence to its next.
+        batch: sequences that decode together.
+        context: tokens of each sequence in the cache.
+        dtype: number format of the weights.
+        cache_dtype: number format of keys and values.
+        precision: number format in which the chip multiplies.
+        chips: how many of them.
+        utilization: share of the peak that is reached, above 0 and up to 1.
+        bandwidth_share: share of the bandwidth that is reached, above 0 and up to 1.
+
+    Raises:
+        InvalidValue: if a value is out of range, or the context is longer than the model knows.
+        UnknownName: if a number format is unknown.
+        UnknownPrecision: if the chip does not multiply in `precision`.
+
+    >>> from mlsys import Hardware, models
+    >>> verdict = decode_feasibility(models.llama2_7b, Hardware.get("t4"), 0.05, context=2048)
+    >>> verdict.feasible, verdict.binding.name, round(verdict.headroom, 2)
+    (True, 'memory', <Quantity(1.45, 'gigabyte')>)
+    """
+    step = build(batch=batch, seq=context, decode=True)
+    many = positive_int("chips", chips)
+    heads = {"layers": step.layers, "kv_heads": step.kv_heads, "head_dim": step.head_dim}
+    return feasibility(
+        weights=step.params.m * bytes_per_element(dtype),
+        kv_cache=kv_cache_bytes(**heads, tokens=context, batch=batch, dtype=cache_dtype),
+        activations=step.peak_activation_bytes,
+        flops=step.flops,
+        deadline=deadline,
+        memory=many * chip.memory_capacity,
+        bandwidth=many * chip.memory_bw,
+        peak=many * chip.peak(precision),
+        utilization=utilization,
+        bandwidth_share=bandwidth_share,
     )
 
 

@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -246,18 +246,18 @@ def _stages(stages: Mapping[str, Lines]) -> Iterator[str]:
         yield "    ],"
 
 
-def main() -> None:
-    """Write the file, in a process in which Triton compiles, or print its text with `--print`."""
+def write(output: Path, text_of: Callable[[Path], str]) -> None:
+    """Write a file whose text needs a folder, in a process in which Triton compiles; print it with `--print`."""
     if os.environ.pop("TRITON_INTERPRET", None):
         os.execv(sys.executable, [sys.executable, *sys.argv])
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TRITON_CACHE_DIR"] = str(Path(folder) / "cache")
-        text = module(results(Path(folder)))
+        text = text_of(Path(folder))
     if "--print" in sys.argv:
         print(text, end="")
     else:
-        OUTPUT.write_text(text, encoding="utf-8")
+        output.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    write(OUTPUT, lambda folder: module(results(folder)))

@@ -1,5 +1,7 @@
 import csv
+import random
 import re
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -196,6 +198,64 @@ def test_im2col_then_matmul_moves_what_the_copy_adds() -> None:
     assert copy.bytes + product.bytes == implicit.bytes + 2 * copy.bytes_written
     unfolded = torch.nn.functional.unfold(meta(32, 128, 56, 56), 3, padding=1)
     assert copy.bytes_written.m_as("byte") == nbytes(unfolded)
+
+
+@pytest.mark.parametrize(("outputs", "taps"), [(1, 1), (2, 3), (3, 3), (4, 3), (6, 3), (2, 5), (3, 2), (1, 4)])
+def test_winograd_is_the_correlation_exactly(outputs: int, taps: int) -> None:
+    results, filters, inputs = ops.winograd_matrices(outputs, taps)
+
+    def applied(matrix: list[list[Fraction]], vector: list[Fraction]) -> list[Fraction]:
+        return [sum((m * v for m, v in zip(row, vector, strict=True)), Fraction(0)) for row in matrix]
+
+    draw = random.Random(outputs * taps)
+    d = [Fraction(draw.randint(-9, 9)) for _ in range(outputs + taps - 1)]
+    g = [Fraction(draw.randint(-9, 9)) for _ in range(taps)]
+    products = [left * right for left, right in zip(applied(filters, g), applied(inputs, d), strict=True)]
+    assert len(products) == outputs + taps - 1
+    assert applied(results, products) == [sum(d[i + j] * g[j] for j in range(taps)) for i in range(outputs)]
+
+
+def test_winograd_has_the_transforms_of_its_paper_up_to_signs() -> None:
+    """As Lavin and Gray print them; the sign of a row is free, because it cancels between the three matrices."""
+    printed = {
+        2: [[1, 0, -1, 0], [0, 1, 1, 0], [0, -1, 1, 0], [0, 1, 0, -1]],
+        4: [
+            [4, 0, -5, 0, 1, 0],
+            [0, -4, -4, 1, 1, 0],
+            [0, 4, -4, -1, 1, 0],
+            [0, -2, -1, 2, 1, 0],
+            [0, 2, -1, -2, 1, 0],
+            [0, 4, 0, -5, 0, 1],
+        ],
+    }
+    for outputs, rows in printed.items():
+        _, _, inputs = ops.winograd_matrices(outputs)
+        for row, found in zip(rows, inputs, strict=True):
+            assert row in ([int(one) for one in found], [-int(one) for one in found])
+
+
+@given(side=st.integers(3, 20), c_in=sizes, c_out=sizes, n=st.integers(1, 3), outputs=st.sampled_from([2, 4, 6]))
+def test_winograd_hands_whole_tiles_from_kernel_to_kernel(
+    side: int, c_in: int, c_out: int, n: int, outputs: int
+) -> None:
+    layer = {"n": n, "c_in": c_in, "h": side, "w": side, "c_out": c_out, "padding": 1, "dtype": "fp16"}
+    inputs, products, results = ops.winograd(**layer, outputs=outputs)
+    direct = ops.conv2d(**layer, kernel=3)
+    tile = outputs + 2
+    tiles = n * len(range(0, side, outputs)) ** 2
+    assert inputs.write_count == 2 * tiles * tile**2 * c_in
+    assert products.read_count - inputs.write_count == direct.resident_count * tile**2 / 9
+    assert results.read_count == products.write_count
+    assert inputs.read_count + results.write_count == direct.read_count - direct.resident_count + direct.write_count
+    saved = 9 * outputs**2 / tile**2
+    assert products.flop_count * saved >= direct.flop_count
+    if side % outputs == 0:
+        assert products.flop_count * saved == pytest.approx(direct.flop_count)
+
+
+def test_a_tile_that_needs_more_points_is_refused_with_the_largest_that_does_not() -> None:
+    with pytest.raises(InvalidValue, match="use at most 6 outputs for 3 taps"):
+        ops.winograd_matrices(7)
 
 
 @given(

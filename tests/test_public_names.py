@@ -26,6 +26,7 @@ PUBLIC = {
     "mlsys.systolic": "gemm_cycles",
     "mlsys.dataflow": "order_accesses compulsory reuse stationary_traffic matmul convolution LoopNest",
     "mlsys.scaling": "ring_all_reduce_time ring_reduce_scatter_time ring_all_gather_time scaling_efficiency speedup",
+    "mlsys.soc": "CannotRun EnergyCurve Plan Soc Stage camera_pipeline dispatch govern plan run soc",
     "mlsys.runtime": "Buffer DoesNotFit peak_live plan_height plan_memory",
     "mlsys.measure": "Ceilings Device Pair Timing detect_device measure_ceilings rotate time_kernel time_pair",
     "mlsys.measure.records": "load",

@@ -15,7 +15,15 @@ from typing import Any
 from sphinx.application import Sphinx
 from sphinx.config import Config
 
-SOURCES_OF_NUMBERS = ("mlsys", "labs/results", "labs/tiling/ladder/profiles", "book/_figures", "requirements.txt")
+SOURCES_OF_NUMBERS = (
+    "mlsys",
+    "labs/results",
+    "labs/tiling/ladder/profiles",
+    "tests/scaling/results",
+    "book/_figures",
+    "book/_languages",
+    "requirements.txt",
+)
 EXTENSIONS = ("book/_ext", "book/_interactive")
 
 

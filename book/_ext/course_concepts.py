@@ -4,6 +4,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import yaml
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
@@ -13,11 +15,14 @@ from sphinx.util.docutils import SphinxDirective
 
 from mlsys import viz
 from mlsys.course.pages.contents import CONTENTS, book_pages
+from mlsys.course.pages.languages import ENGLISH, language_of
 from mlsys.course.pages.notebooks import NO_CHAPTER, is_chapter
 
 logger = logging.getLogger(__name__)
 
 DATA = "book/concepts.toml"
+TONES = ("BlueLine", "OrangeLine", "GreenLine", "VioletLine", "RedLine", "BrownLine")
+"""Colors of the parts, in turn."""
 
 Concepts = dict[str, dict[str, Any]]
 
@@ -37,12 +42,13 @@ class ConceptMap(SphinxDirective):
             return []
         picture = root / "_build" / "pictures" / "concept-map.svg"
         picture.parent.mkdir(parents=True, exist_ok=True)
-        draw(concepts, titles(root, list(concepts)), picture)
+        draw(concepts, titles(root, list(concepts)), parts(root), picture)
         image = nodes.image(uri=f"/{picture.relative_to(root)}", alt=described(concepts, titles(root, list(concepts))))
         caption = nodes.caption(
             "",
-            "An arrow leads from a chapter to one that builds on it. A chapter needs every chapter on the way "
-            "to it, from the top. Chapters at the same height do not need each other: take them in any order.",
+            "An arc leads from a chapter down to one that builds on it, in the color of the part where it begins. A "
+            "chapter needs every chapter from which arcs lead to it, and what those need. What no arcs join can be "
+            "read in any order.",
         )
         return [
             nodes.figure("", image, caption, ids=["fig-concept-map"], classes=["course-drawn"]),
@@ -107,7 +113,7 @@ def chapters(root: Path) -> list[str]:
     return [
         name
         for name, page in book_pages(root).items()
-        if page.is_file() and is_chapter(page) and name not in NO_CHAPTER and not name.endswith("-he")
+        if page.is_file() and is_chapter(page) and name not in NO_CHAPTER and language_of(page) == ENGLISH
     ]
 
 
@@ -121,12 +127,14 @@ def titles(root: Path, names: list[str]) -> dict[str, str]:
     return found
 
 
-def depths(concepts: Concepts) -> dict[str, int]:
-    """How many chapters stand one upon the other below each."""
-    found: dict[str, int] = {}
-    for name, entry in concepts.items():
-        found[name] = 1 + max((found[need] for need in entry["needs"]), default=-1)
-    return found
+def parts(root: Path) -> dict[str, str]:
+    """For each page, the caption of its part of the table of contents; empty where a part has none."""
+    contents = yaml.safe_load((root / CONTENTS).read_text(encoding="utf-8"))
+    return {
+        entry["file"].rpartition("/")[2]: part.get("caption", "")
+        for part in contents["parts"]
+        for entry in part["chapters"]
+    }
 
 
 def arrows(concepts: Concepts) -> dict[str, list[str]]:
@@ -148,41 +156,38 @@ def described(concepts: Concepts, names: dict[str, str]) -> str:
         else f"{names[name]} stands at the top and needs no other"
         for name, needs in arrows(concepts).items()
     ]
-    return f"Boxes for the chapters, joined by arrows. {'; '.join(parts)}."
+    return f"The chapters one below the other, joined by arcs. {'; '.join(parts)}."
 
 
-def draw(concepts: Concepts, names: dict[str, str], target: Path) -> None:
-    """Boxes in rows by depth, and an arrow from each chapter to those that need it."""
-    level = depths(concepts)
-    rows = [[name for name in concepts if level[name] == depth] for depth in range(max(level.values()) + 1)]
-    fig, ax, colors, plt = viz.setup_plot(figsize=(4.0, 0.4 + 1.15 * len(rows)))
-    places = {
-        name: ((place + 0.5) / len(row), -depth) for depth, row in enumerate(rows) for place, name in enumerate(row)
-    }
-    box = {"boxstyle": "round,pad=0.5", "facecolor": colors["BlueL"], "edgecolor": colors["BlueLine"]}
-    drawn = {
-        name: ax.text(*place, names[name], ha="center", va="center", bbox=box, zorder=3)
-        for name, place in places.items()
-    }
-    ax.set(xlim=(0, 1), ylim=(0.5 - len(rows), 0.5))
-    ax.axis("off")
+def draw(concepts: Concepts, names: dict[str, str], part_of: dict[str, str], target: Path) -> None:
+    """Draw the chapters one below the other by part, with an arc from each chapter down to those that build on it."""
+    rows: list[tuple[str, str]] = []  # a part's caption and an empty name, or a part's caption and a chapter's name
+    for name in concepts:
+        if not rows or rows[-1][0] != part_of[name]:
+            rows.append((part_of[name], ""))
+        rows.append((part_of[name], name))
+    order = list(dict.fromkeys(part for part, _ in rows))
+    fig, ax, colors, plt = viz.setup_plot(figsize=(4.6, 0.235 * len(rows)))
+    tones = {part: colors[TONES[place % len(TONES)]] for place, part in enumerate(order)}
+    places = {}
+    for place, (part, name) in enumerate(rows):
+        if name:
+            places[name] = place
+            ax.plot(0, place, "o", color=tones[part], markersize=5, zorder=3)
+            ax.text(0.12, place, names[name], va="center", fontsize=9)
+        else:
+            ax.text(0, place + 0.1, part, va="center", fontsize=9, weight="bold", color=tones[part])
     for name, needs in arrows(concepts).items():
         for need in needs:
-            bend = 0.0 if level[name] == level[need] + 1 else 0.35
-            ax.annotate(
-                "",
-                xy=places[name],
-                xytext=places[need],
-                arrowprops={
-                    "arrowstyle": "-|>",
-                    "color": colors["primary"],
-                    "patchA": drawn[need].get_bbox_patch(),
-                    "patchB": drawn[name].get_bbox_patch(),
-                    "connectionstyle": f"arc3,rad={bend}",
-                    "shrinkA": 2,
-                    "shrinkB": 2,
-                },
-            )
+            low, high = places[need], places[name]
+            arc = np.linspace(0, np.pi, 60)
+            width = 0.2 + 1.75 * ((high - low) / len(rows)) ** 0.6
+            across, down = -width * np.sin(arc), (low + high) / 2 - (high - low) / 2 * np.cos(arc)
+            ax.plot(across, down, color=tones[part_of[need]], linewidth=1.1, alpha=0.8, zorder=1)
+            head = {"arrowstyle": "-|>", "color": tones[part_of[need]], "linewidth": 1, "shrinkA": 0, "shrinkB": 0}
+            ax.annotate("", xy=(-0.04, high), xytext=(across[-4], down[-4]), arrowprops=head)
+    ax.set(xlim=(-1.75, 2.75), ylim=(len(rows) - 0.4, -0.6))
+    ax.axis("off")
     with plt.rc_context({"svg.hashsalt": "concept-map"}):  # the same file at every build
         fig.savefig(target, metadata={"Date": None})
     plt.close(fig)

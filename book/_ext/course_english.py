@@ -12,11 +12,12 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 
+from mlsys.course.pages.languages import ENGLISH, language_of
+
 logger = logging.getLogger(__name__)
 
 DATA = Path(__file__).with_name("prose_patterns.toml")
 LAB_CELL = re.compile(r"^# %%(?P<kind>[^\n]*)\n(?P<body>(?:(?!# %%).*\n?)*)", re.M)
-LANGUAGE = re.compile(r"\A---\n(?:.*\n)*?lang: (?!en\b)\w+")
 
 
 @dataclass(frozen=True)
@@ -51,13 +52,11 @@ PHRASES = read_phrases()
 
 
 def stilted(text: str) -> Iterator[tuple[int, str]]:
-    r"""Line and message of every refused phrase in the prose of an English page.
+    r"""Line and message of every refused phrase in the prose of a page.
 
     >>> [line for line, _ in stilted("Right.\\n\\nFaster arithmetic helps\\nnothing.")]
     [3]
     """
-    if LANGUAGE.match(text):
-        return
     seen = prose(text)
     for phrase in PHRASES:
         for found in phrase.pattern.finditer(seen):
@@ -80,7 +79,9 @@ def lab_prose(source: str) -> str:
 
 
 def check_page(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Refuse the phrases on a page."""
+    """Refuse the phrases on an English page."""
+    if language_of(Path(app.env.doc2path(docname))) != ENGLISH:
+        return
     for line, fault in sorted(stilted(source[0])):
         logger.error("%s", fault, location=(docname, line))
 

@@ -9,23 +9,17 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+from course_languages import page_language
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
 from mlsys.course.pages.notebooks import build_chapters, is_chapter
 from mlsys.course.settings import PLACEHOLDER, read_settings
-from mlsys.course.student_site import site_state, stamp_site
+from mlsys.course.student_site import STAMP, site_state, stamp_site
 from mlsys.errors import UserError
 
 logger = logging.getLogger(__name__)
-
-
-BUTTONS = {
-    "en": ("Open in Colab", "Download the notebook"),
-    "he": ("פתיחה ב-Colab", "הורדת המחברת"),
-}
-"""The words under a title, by the language of the page (`lang` in its front matter)."""
 
 
 def released_lab(root: Path, lab: str) -> Path:
@@ -61,10 +55,10 @@ def add_buttons(
     )
     notebook = notebook_of(app, pagename)
     if notebook:
-        colab, download = BUTTONS[app.env.metadata.get(pagename, {}).get("lang", "en")]
+        words = page_language(app.env, pagename)["page"]
         links = (
-            f'<a href="{settings.colab_url(notebook)}">{colab}</a> '
-            f'<a href="{context["pathto"](notebook, 1)}" download>{download}</a>'
+            f'<a href="{settings.colab_url(notebook)}">{words["colab"]}</a> '
+            f'<a href="{context["pathto"](notebook, 1)}" download>{words["download"]}</a>'
         )
         context["body"] = context["body"].replace("</h1>", f'</h1>\n<p class="course-notebook">{links}</p>', 1)
 
@@ -98,7 +92,10 @@ def copy_notebooks(app: Sphinx, exception: Exception | None) -> None:
     for source, target in copies:
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source, target)
-    stamp_site(site, app.config.course_site_state)
+    if app.keep_going and app._warncount:  # the build fails, so `mlsys publish` must not take what it leaves
+        (site / STAMP).unlink(missing_ok=True)
+    else:
+        stamp_site(site, app.config.course_site_state)
     if PLACEHOLDER in read_settings(root).repository:
         logger.info("repository.url in _config.yml is still the placeholder: Colab links lead nowhere yet")
 

@@ -4,9 +4,11 @@ Without JavaScript both are boxes with text. `predict.js` turns the choices into
 browser, and shows it again where the question is settled. The right letter is written only into the second box.
 """
 
+from collections.abc import Mapping
 from html import escape
 from typing import Any
 
+from course_languages import page_language
 from docutils import nodes
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
@@ -15,7 +17,7 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 from sphinx.writers.html5 import HTML5Translator
 
-from mlsys.course.pages.prediction import WORDS, Prediction, PredictionError, read_prediction
+from mlsys.course.pages.prediction import Prediction, PredictionError, read_prediction
 
 logger = logging.getLogger(__name__)
 
@@ -175,13 +177,12 @@ def _sections_around(node: nodes.Node) -> list[nodes.section]:
     return around
 
 
-def words(translator: HTML5Translator) -> dict[str, str]:
+def words(translator: HTML5Translator) -> Mapping[str, str]:
     """The words for the language of the page that is being written."""
-    metadata = translator.builder.env.metadata.get(translator.builder.current_docname, {})
-    return WORDS[metadata.get("lang", "en")]
+    return page_language(translator.builder.env, translator.builder.current_docname)["predict"]
 
 
-def _data(said: dict[str, str], *keys: str) -> str:
+def _data(said: Mapping[str, str], *keys: str) -> str:
     return "".join(f' data-{key}="{escape(said[key], quote=True)}"' for key in keys)
 
 
@@ -242,6 +243,7 @@ def add_script(
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx."""
+    app.setup_extension("course_languages")
     app.setup_extension("course_progress")  # its store keeps what was predicted
     app.add_directive("predict", Predict)
     app.add_directive("settled", Settled)

@@ -3,15 +3,17 @@
 Nothing leaves the browser, and without JavaScript nothing of it is shown.
 """
 
+from html import escape
 from typing import Any
 
+from course_languages import page_language
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 LINE = """<div class="course-progress" hidden>
 <p role="status"></p>
-<button type="button">Erase my progress</button>
+<button type="button">{erase}</button>
 </div>"""
 
 
@@ -20,11 +22,13 @@ class Progress(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Build the line."""
-        return [nodes.raw("", LINE, format="html")]
+        words = page_language(self.env, self.env.docname)["progress"]
+        return [nodes.raw("", LINE.format(erase=escape(words["erase"])), format="html")]
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx; the store comes before the scripts that use it."""
+    app.setup_extension("course_languages")  # it gives the scripts their words
     app.add_directive("progress", Progress)
     app.add_css_file("progress.css")
     app.add_js_file("store.js", priority=400, loading_method="defer")

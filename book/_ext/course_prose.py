@@ -163,7 +163,8 @@ class IndexTerms(SphinxTransform):
         seen: set[str] = set()
         for reference in list(self.document.findall(pending_xref)):
             term, parent = reference["reftarget"], reference.parent
-            if reference.get("reftype") == "term" and term not in seen and isinstance(parent, nodes.paragraph):
+            in_text = isinstance(parent, nodes.paragraph | nodes.emphasis | nodes.strong)
+            if reference.get("reftype") == "term" and term not in seen and in_text:
                 seen.add(term)
                 identifier = f"use-of-{nodes.make_id(term)}"
                 entry = index(entries=[("single", term, identifier, "", None)], inline=True)

@@ -3,9 +3,11 @@
 Without JavaScript every choice has a fold with its feedback; `quiz.js` turns the folds into one place that answers.
 """
 
+from collections.abc import Mapping
 from html import escape
 from typing import Any
 
+from course_languages import page_language
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
@@ -16,26 +18,6 @@ from sphinx.writers.html5 import HTML5Translator
 from mlsys.course.pages.quiz import Choice, QuizError, read_quiz
 
 logger = logging.getLogger(__name__)
-
-WORDS = {
-    "en": {
-        "fold": "Is this right?",
-        "right": "Right.",
-        "wrong": "Not this one.",
-        "check": "Check the answer",
-        "choose": "Choose an answer first.",
-        "score": "On this page: {answered} of {all} questions answered, {right} right at the first try.",
-    },
-    "he": {
-        "fold": "האם זה נכון?",
-        "right": "נכון.",
-        "wrong": "לא נכון.",
-        "check": "בדיקת התשובה",
-        "choose": "יש לבחור תשובה תחילה.",
-        "score": "בדף זה: {answered} מתוך {all} שאלות נענו, {right} נכונות בניסיון הראשון.",
-    },
-}
-"""What the page says around a quiz, by the page's language (`lang` in its front matter)."""
 
 
 class QuizNode(nodes.General, nodes.Element):
@@ -117,10 +99,9 @@ def forget_page(app: Sphinx, env: BuildEnvironment, docname: str) -> None:
         del quizzes(env)[name]
 
 
-def words(translator: HTML5Translator) -> dict[str, str]:
+def words(translator: HTML5Translator) -> Mapping[str, str]:
     """The words for the language of the page that is being written."""
-    metadata = translator.builder.env.metadata.get(translator.builder.current_docname, {})
-    return WORDS[metadata.get("lang", "en")]
+    return page_language(translator.builder.env, translator.builder.current_docname)["quiz"]
 
 
 def visit_quiz(self: HTML5Translator, node: QuizNode) -> None:
@@ -189,6 +170,7 @@ def depart_feedback(self: HTML5Translator, node: FeedbackNode) -> None:
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx."""
+    app.setup_extension("course_languages")
     app.setup_extension("course_progress")  # its store keeps what was answered
     app.add_directive("quiz", QuizDirective)
     app.add_node(QuizNode, html=(visit_quiz, depart_quiz))

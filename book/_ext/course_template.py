@@ -10,35 +10,17 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from course_prose import FENCE, FRONT_MATTER, blank, line_of
+from course_prose import FENCE, blank, line_of
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
+from mlsys.course.pages.languages import ENGLISH, Language, language_of, read_language
 from mlsys.course.pages.notebooks import numbers_sections
 
 logger = logging.getLogger(__name__)
 
-HEADINGS = {
-    "en": {
-        "Measured": ("Measured",),
-        "Pitfalls": ("Pitfalls",),
-        "Check yourself": ("Check yourself",),
-        "Exercises": ("Exercises",),
-        "Summary": ("Summary",),
-        "Further reading": ("Further reading",),
-        "You can now do": ("You can now do",),
-    },
-    "he": {
-        "Measured": ("המדידה", "מדידה"),
-        "Pitfalls": ("מלכודות",),
-        "Check yourself": ("בדיקה עצמית",),
-        "Exercises": ("תרגילים",),
-        "Summary": ("סיכום",),
-        "Further reading": ("לקריאה נוספת", "קריאה נוספת"),
-        "You can now do": ("עכשיו תוכלו",),
-    },
-}
-"""Titles of the sections that close a chapter, by language and in their order."""
+HEADINGS = tuple(read_language(ENGLISH)["headings"])
+"""Titles of the sections that close a chapter, in their order; other languages have words for them."""
 
 BOXES = {
     "the question": (r"^:class: course-question$", ":::{admonition} The question` with `:class: course-question"),
@@ -54,13 +36,12 @@ BOXES = {
 ORDER = [
     ("the question", "the prediction", "the settled prediction", "Pitfalls"),
     ("the prediction", "the rule to carry away", "Pitfalls"),
-    tuple(HEADINGS["en"]),
+    HEADINGS,
 ]
 """What comes before what. The rule and the settled prediction may come in either order, and before or in "Measured"."""
 
 SECTION = re.compile(r"^## (?P<title>.+?)[ ]*$", re.M)
 NUMBER = re.compile(r"\d+\.[ ]")
-LANGUAGE = re.compile(r"^lang: (\w+)", re.M)
 
 
 @dataclass(frozen=True)
@@ -71,15 +52,13 @@ class Part:
     count: int
 
 
-def missing_parts(text: str) -> Iterator[tuple[int, str]]:
+def missing_parts(text: str, language: Language | None = None) -> Iterator[tuple[int, str]]:
     r"""Line and message of everything in which a chapter differs from the template.
 
     >>> [message for _, message in missing_parts("# Title\\n")][0][:36]
     'the chapter lacks the question: write'
     """
-    front = FRONT_MATTER.match(text)
-    language = LANGUAGE.search(front[0]) if front else None
-    titles = HEADINGS[language[1] if language else "en"]
+    titles = (language or read_language(ENGLISH))["headings"]
     seen = FENCE.sub(lambda found: blank(found[0]), text)
     last = text.rstrip("\n").count("\n") + 1
     found: dict[str, Part] = {}
@@ -94,11 +73,11 @@ def missing_parts(text: str) -> Iterator[tuple[int, str]]:
         if NUMBER.match(title):
             yield line, f"the section {title!r} has a number of its own: take it out, the build numbers the sections"
     for name, known in titles.items():
-        places = [line for line, title in sections if NUMBER.sub("", title) in known]
+        places = [line for line, title in sections if NUMBER.sub("", title) == known]
         if places:
             found[name] = Part(places[0], len(places))
         else:
-            yield last, f"the chapter lacks the section {known[0]!r}: write `## {known[0]}`"
+            yield last, f"the chapter lacks the section {known!r}: write `## {known}`"
     for name, part in found.items():
         if part.count > 1:
             yield part.line, f"the chapter has {name} {part.count} times: keep one"
@@ -111,8 +90,10 @@ def missing_parts(text: str) -> Iterator[tuple[int, str]]:
 
 def check_parts(app: Sphinx, docname: str, source: list[str]) -> None:
     """Refuse a chapter that lacks a part of the template or has them in another order."""
-    if numbers_sections(Path(app.env.doc2path(docname))):
-        for line, fault in sorted(missing_parts(source[0])):
+    page = Path(app.env.doc2path(docname))
+    if numbers_sections(page):
+        language = read_language(language_of(page), Path(app.srcdir))
+        for line, fault in sorted(missing_parts(source[0], language)):
             logger.error("%s", fault, location=(docname, line))
 
 

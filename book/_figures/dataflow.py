@@ -6,7 +6,8 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from mlsys import viz
-from mlsys.dataflow import compulsory, matmul, stationary_traffic
+from mlsys.dataflow import Accesses, compulsory, matmul, stationary_traffic
+from mlsys.dataflow.other_tools import ZigZagRun
 from mlsys.dataflow.row_stationary import LEVELS, RowStationary, energy_ratios
 
 WIDTH = 5.0
@@ -137,3 +138,20 @@ def _grouped(ax: Axes, counts: Mapping[str, tuple[int, int, int]]) -> None:
     ax.set(ylabel="accesses to the far memory", ylim=(0, 190))
     ax.grid(visible=False, axis="x")
     ax.legend(loc="upper right", ncols=3, frameon=False)
+
+
+def beside(runs: Mapping[str, ZigZagRun]) -> str:
+    """Return our counts beside ZigZag's, two lines for each run and one for the difference, as a cell prints them."""
+    head = ("weights", "inputs", "sums out", "sums in", "cycles", "nJ")
+    lines = [f"{'':20}" + "".join(f"{name:>9}" for name in head)]
+    for label, run in runs.items():
+        here = (*_moved(run.counted()), run.counted_cycles(), run.counted_pj() / 1e3)
+        there = (*_moved(run.accesses), run.cycles, run.energy_pj / 1e3)
+        more = tuple(b - a for a, b in zip(here, there, strict=True))
+        for name, row in ((f"{label:13} here", here), (f"{'':13} ZigZag", there), (f"{'':13} more", more)):
+            lines.append(f"{name:20}" + "".join(f"{value:9,}" for value in row[:-1]) + f"{row[-1]:9,.1f}")
+    return "\n".join(lines)
+
+
+def _moved(accesses: Accesses) -> tuple[int, int, int, int]:
+    return accesses.weights, accesses.inputs, accesses.sum_writes, accesses.sum_reads

@@ -17,6 +17,8 @@ WIDTH = 5.0
 """Inches: with the course's font size, text stays readable when a phone shrinks the figure to its width."""
 LARGEST_CLUSTER = 8
 """Blocks of the largest cluster that every GPU with clusters can run (NVIDIA, CUDA Programming Guide)."""
+LARGEST_CLUSTER_ON_REQUEST = 16
+"""Blocks of the largest cluster of an H100, for a kernel that allows it (NVIDIA, Hopper Tuning Guide, 1.4.1.3)."""
 
 
 def mapping(chip_id: str, rates: Mapping[str, str], clusters: bool = False) -> None:
@@ -125,7 +127,7 @@ def divergence() -> None:
         text = "all lanes take the if path" if takes_if == shown else "half of the lanes take each path"
         ax.set_title(text, fontsize=10, loc="left", weight="bold")
     panels[1].set(xlim=(0, before + 2 * path + after), xticks=range(0, before + 2 * path + after + 1))
-    panels[1].set_xlabel("instruction slots of the scheduler")
+    panels[1].set_xlabel("issue slots of the scheduler")
 
 
 def hiding(wait: int = 8, slots: int = 24) -> None:
@@ -218,19 +220,17 @@ def clusters(blocks: int = 4) -> None:
             ax.text(x + width / 2, top + 1.18, "shared", ha="center", va="center", fontsize=9)
     _box(ax, 0.25, 3.25, 9.5, 0.8, "Violet")
     ax.text(5, 3.65, "L2 cache", ha="center", va="center")
-    arrow = {"color": colors["RedLine"], "linewidth": 1.8, "shrinkA": 0, "shrinkB": 0}
+    arrow = {"color": colors["RedLine"], "linewidth": 1.8, "shrinkA": 0, "shrinkB": 0, "arrowstyle": "<->"}
     for block in range(blocks):
         middle = block * pitch + 0.25 + width / 2
-        ax.annotate("", xy=(middle, 3.22), xytext=(middle, 2.13), arrowprops=arrow | {"arrowstyle": "<->"})
-        if block + 1 < blocks:
-            bend = arrow | {"arrowstyle": "<->", "connectionstyle": "arc3,rad=0.35"}
-            ax.annotate("", xy=(middle + pitch - 0.3, 6.93), xytext=(middle + 0.3, 6.93), arrowprops=bend)
-    bend = arrow | {"arrowstyle": "<->", "connectionstyle": "arc3,rad=0.22"}
-    ax.annotate("", xy=(10 - 0.25 - width / 2, 6.95), xytext=(0.25 + width / 2, 6.95), arrowprops=bend)
-    ax.plot([0.25, 9.75], [8.75, 8.75], color=colors["OrangeLine"], linewidth=2.2, linestyle="--")
+        for top, bottom in ((2.13, 3.22), (6.93, 7.67)):
+            ax.annotate("", xy=(middle, bottom), xytext=(middle, top), arrowprops=arrow)
+    _box(ax, 0.25, 7.7, 9.5, 0.7, "Green")
+    ax.text(5, 8.05, "network between SMs", ha="center", va="center")
+    ax.plot([0.25, 9.75], [8.85, 8.85], color=colors["OrangeLine"], linewidth=2.2, linestyle="--")
     ax.text(
         5,
-        9.05,
+        9.15,
         "a barrier for all blocks of the cluster",
         ha="center",
         va="center",
@@ -259,9 +259,7 @@ def against_occupancy(points: Mapping[str, tuple[float, float, str]]) -> None:
                 "color": colors["OrangeLine" if library else "primary"],
             }
             ax.annotate(name, (share, rate), xytext=offset, textcoords="offset points", **style)
-    ax.set(
-        xlabel="occupancy, % of the places for warps", ylabel="TFLOP/s", yscale="log", xlim=(0, 108), ylim=(0.25, 2500)
-    )
+    ax.set(xlabel="occupancy, % of the warp slots", ylabel="TFLOP/s", yscale="log", xlim=(0, 108), ylim=(0.25, 2500))
     ax.set_xticks([0, 12.5, 25, 50, 75, 100], ["0", "12.5", "25", "50", "75", "100"])
     ax.set_yticks([1, 10, 100, 1000], ["1", "10", "100", "1,000"])
     ax.minorticks_off()

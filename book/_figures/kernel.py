@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from _figures.words import amount, from_the_right, said, with_words
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch
 
@@ -24,10 +25,6 @@ LAUNCHED = {
 
 LAUNCHED_ON = "NVIDIA H200, torch 2.11.0 with CUDA 13.0, driver 580.159.04, recorded 2026-11-20"
 """Where and when the names of `LAUNCHED` were recorded, by the profiling cell of the chapter with these inputs."""
-
-
-ENGLISH: Mapping[str, str] = {}
-"""What the functions below are given instead of translated labels: they hold the English texts themselves."""
 
 
 @dataclass(frozen=True)
@@ -62,17 +59,12 @@ def chunked(trip: Trip, chunks: int) -> dict[str, list[tuple[float, float]]]:
     return times
 
 
-def label(text: str, labels: Mapping[str, str]) -> str:
-    """Return the text of a figure, in English or as `labels` says it."""
-    return labels[text] if labels else text
+def launched_on() -> str:
+    """Return where and when the names of `LAUNCHED` were recorded, in the language of the page."""
+    return with_words(LAUNCHED_ON, "with", "driver", "recorded")
 
 
-def amount(number: str, unit: str, labels: Mapping[str, str]) -> str:
-    """Return a number and its unit; among Hebrew words they are isolated, so that they keep this order."""
-    return f"\u2066{number} {unit}\u2069" if labels else f"{number} {unit}"
-
-
-def call_stack(labels: Mapping[str, str] = ENGLISH) -> None:
+def call_stack() -> None:
     """Draw one line at the top, many kernels below it, and at each arrow the decision that is made there."""
     _, ax, colors, _ = viz.setup_plot(figsize=(WIDTH, 6.0))
     ax.set(xlim=(0, 10), ylim=(0.3, 12.5))
@@ -89,23 +81,22 @@ def call_stack(labels: Mapping[str, str] = ENGLISH) -> None:
         (3.9, "put into a queue: the host goes on,\nthe device starts when it is free"),
     ]
     for y, text, fill, edge in levels:
-        _box(ax, 1.4, y, 7.2, label(text, labels), colors[fill], colors[edge])
+        _box(ax, 1.4, y, 7.2, said(text), colors[fill], colors[edge])
     for y, text in decisions:
         x = 2.1 if y != 3.9 else 3.4
         ax.annotate("", xy=(x, y - 1.6), xytext=(x, y - 0.05), arrowprops={"arrowstyle": "->", "linewidth": 1.6})
-        said = label(text, labels)
-        side = "right" if labels else "left"  # translated is the page that runs from right to left
-        ax.text(x + 0.3, y - 0.82, said, va="center", ma=side, fontsize=10, color=colors["primary"])
+        side = "right" if from_the_right() else "left"
+        ax.text(x + 0.3, y - 0.82, said(text), va="center", ma=side, fontsize=10, color=colors["primary"])
     kernels = ["FP32,\nlarge tiles", "FP16, on\ntensor cores", "one row,\nsplit sum"]
-    for place, text in enumerate([*(label(kernel, labels) for kernel in kernels), "..."]):
+    for place, text in enumerate([*(said(kernel) for kernel in kernels), "..."]):
         fill, ink = ("OrangeLine", "white") if place == 1 else ("OrangeL", colors["primary"])
         _box(ax, 0.1 + 2.5 * place, 3.75, 2.3, text, colors[fill], colors["OrangeLine"], ink)
-    library = label("kernels of the library", labels)
+    library = said("kernels of the library")
     ax.text(9.9, 4.98, library, ha="right", fontsize=10, color=colors["OrangeLine"])
     for block in range(8):
-        text = label("block", labels)
+        text = said("block")
         _box(ax, 0.1 + 1.23 * block, 1.2, 1.05, text, colors["VioletL"], colors["VioletLine"])
-    below = label("blocks of threads on the device's cores compute the result", labels)
+    below = said("blocks of threads on the device's cores compute the result")
     ax.text(5.0, 0.6, below, ha="center", fontsize=10)
 
 
@@ -117,7 +108,7 @@ def _box(ax: Axes, x: float, y: float, width: float, text: str, fill: str, edge:
     ax.text(x + width / 2, y + height / 2, text, ha="center", va="center", fontsize=10, color=ink, linespacing=0.95)
 
 
-def timelines(trips: list[Trip], labels: Mapping[str, str] = ENGLISH) -> None:
+def timelines(trips: list[Trip]) -> None:
     """Draw when the host, the link and the device are busy in an offload, and how long the host alone needs."""
     viz.apply_style()
     import matplotlib.pyplot as plt
@@ -128,9 +119,9 @@ def timelines(trips: list[Trip], labels: Mapping[str, str] = ENGLISH) -> None:
     for ax, trip in zip(axes, trips, strict=True):
         out_start = trip.copy_in + trip.run
         bars = [
-            (2, 0, trip.copy_in, "OrangeLine", label("copy in", labels)),
+            (2, 0, trip.copy_in, "OrangeLine", said("copy in")),
             (1, trip.copy_in, trip.run, "GreenLine", ""),
-            (2, out_start, trip.copy_out, "OrangeLine", label("copy out", labels)),
+            (2, out_start, trip.copy_out, "OrangeLine", said("copy out")),
             (0, 0, min(trip.on_host, 1.13 * longest), "BlueLine", ""),
         ]
         for lane, start, length, color, text in bars:
@@ -138,24 +129,31 @@ def timelines(trips: list[Trip], labels: Mapping[str, str] = ENGLISH) -> None:
             ax.text(start + length / 2, lane, text, ha="center", va="center", color="white", fontsize=9)
         for queued in range(3):  # three calls that return at once
             ax.barh(3, 0.05, left=0.09 * queued, height=0.6, color=colors["primary"])
-        ax.text(0.35, 3, label("queues three jobs, is free again", labels), va="center", fontsize=9)
+        ax.text(0.35, 3, said("queues three jobs, is free again"), va="center", fontsize=9)
         ax.plot([trip.copy_in] * 2, [1.35, 1.7], color=colors["GreenLine"], linewidth=1)
-        run = f"{label('kernel', labels)}, {amount(f'{trip.run:.2f}', 'ms', labels)}"
+        run = f"{said('kernel')}, {amount(f'{trip.run:.2f}', 'ms')}"
         ax.text(out_start + 0.1, 1, run, va="center", fontsize=9, color=colors["GreenLine"])
         if trip.on_host > longest:
-            end = f"{label('goes on to', labels)} {amount(f'{trip.on_host:.0f}', 'ms', labels)}"
+            end = f"{said('goes on to')} {amount(f'{trip.on_host:.0f}', 'ms')}"
             ax.text(0.15, 0, end, va="center", color="white", fontsize=9)
             ax.annotate("", xy=(1.18 * longest, 0), xytext=(1.1 * longest, 0), arrowprops={"arrowstyle": "->"})
         else:
-            ax.text(trip.on_host + 0.1, 0, f"{trip.on_host:.1f} ms", va="center", fontsize=9, color=colors["BlueLine"])
-        lanes = [label(lane, labels) for lane in ("CPU alone", "device", "link", "host")]
+            ax.text(
+                trip.on_host + 0.1,
+                0,
+                amount(f"{trip.on_host:.1f}", "ms"),
+                va="center",
+                fontsize=9,
+                color=colors["BlueLine"],
+            )
+        lanes = [said(lane) for lane in ("CPU alone", "device", "link", "host")]
         ax.set(yticks=range(4), yticklabels=lanes, xlim=(0, 1.2 * longest))
-        ax.set_title(trip.title, fontsize=10, loc="left")
+        ax.set_title(said(trip.title), fontsize=10, loc="left")
         ax.grid(visible=False, axis="y")
-    axes[-1].set_xlabel(label("time, ms", labels))
+    axes[-1].set_xlabel(said("time, ms"))
 
 
-def duplex(trip: Trip, chunks: int, labels: Mapping[str, str] = ENGLISH) -> None:
+def duplex(trip: Trip, chunks: int) -> None:
     """Draw an offload whose steps follow each other above one in chunks, which uses both directions of the link.
 
     The pale end of the host's bar is the read of what it overwrites, a fourth array beside the three of an addition.
@@ -165,8 +163,8 @@ def duplex(trip: Trip, chunks: int, labels: Mapping[str, str] = ENGLISH) -> None
 
     colors = viz.COLORS
     _, axes = plt.subplots(2, 1, figsize=(WIDTH, 4.2), sharex=True, layout="constrained")
-    titles = (label("one step after the other", labels), label("in chunks, both directions at once", labels))
-    lanes = [label(lane, labels) for lane in ("CPU alone", "link, out", "device", "link, in")]
+    titles = (said("one step after the other"), said("in chunks, both directions at once"))
+    lanes = [said(lane) for lane in ("CPU alone", "link, out", "device", "link, in")]
     for ax, pieces, title in zip(axes, (1, chunks), titles, strict=True):
         times = chunked(trip, pieces)
         for lane, stage, color in ((3, "in", "OrangeLine"), (2, "run", "GreenLine"), (1, "out", "BrownLine")):
@@ -177,18 +175,18 @@ def duplex(trip: Trip, chunks: int, labels: Mapping[str, str] = ENGLISH) -> None
                     ax.text((start + end) / 2, lane, str(number), ha="center", va="center", color="white", fontsize=8)
         total = times["out"][-1][1]
         ax.axvline(total, color=colors["primary"], linewidth=1, linestyle=":")
-        ax.text(total + 0.1, 2, amount(f"{total:.1f}", "ms", labels), va="center", fontsize=9)
+        ax.text(total + 0.1, 2, amount(f"{total:.1f}", "ms"), va="center", fontsize=9)
         ax.barh(0, trip.on_host, height=0.6, color=colors["BlueLine"])
         ax.barh(0, trip.on_host / 3, left=trip.on_host, height=0.6, color=colors["BlueL"], edgecolor=colors["BlueLine"])
-        said = " – ".join(f"{time:.1f}" for time in (trip.on_host, 4 / 3 * trip.on_host))
-        ax.text(4 / 3 * trip.on_host + 0.1, 0, amount(said, "ms", labels), va="center", fontsize=9)
+        times_ms = " – ".join(f"{time:.1f}" for time in (trip.on_host, 4 / 3 * trip.on_host))
+        ax.text(4 / 3 * trip.on_host + 0.1, 0, amount(times_ms, "ms"), va="center", fontsize=9)
         ax.set(yticks=range(4), yticklabels=lanes, xlim=(0, 1.15 * trip.total))
         ax.set_title(title, fontsize=10, loc="left")
         ax.grid(visible=False, axis="y")
-    axes[-1].set_xlabel(label("time, ms", labels))
+    axes[-1].set_xlabel(said("time, ms"))
 
 
-def latency_and_throughput(times_s: Mapping[int, float], labels: Mapping[str, str] = ENGLISH) -> None:
+def latency_and_throughput(times_s: Mapping[int, float]) -> None:
     """Draw the time of one launch over its count of inputs, and below it the answers per second."""
     viz.apply_style()
     import matplotlib.pyplot as plt
@@ -197,17 +195,17 @@ def latency_and_throughput(times_s: Mapping[int, float], labels: Mapping[str, st
     _, (waits, rates) = plt.subplots(2, 1, figsize=(WIDTH, 4.4), sharex=True, layout="constrained")
     waits.plot(sizes, [1e6 * time_s for time_s in times_s.values()], "o-", color=viz.COLORS["OrangeLine"])
     waits.set(ylim=(0, 1.2e6 * max(times_s.values())), yticks=range(0, 12, 2))
-    waits.set_title(label("latency: µs until the answer is there", labels), fontsize=10, loc="left")
+    waits.set_title(said("latency: µs until the answer is there"), fontsize=10, loc="left")
     rates.plot(sizes, [size / time_s / 1e6 for size, time_s in times_s.items()], "o-", color=viz.COLORS["BlueLine"])
-    rates.set_title(label("throughput: million answers per second", labels), fontsize=10, loc="left")
+    rates.set_title(said("throughput: million answers per second"), fontsize=10, loc="left")
     rates.set(ylim=(0, None))
     rates.set_xscale("log", base=2)
     rates.set_xticks(sizes, [str(size) for size in sizes])
     rates.minorticks_off()
-    rates.set_xlabel(label("inputs in one launch", labels))
+    rates.set_xlabel(said("inputs in one launch"))
 
 
-def overhead(times_s: Mapping[str, Mapping[int, float]], labels: Mapping[str, str] = ENGLISH) -> None:
+def overhead(times_s: Mapping[str, Mapping[int, float]]) -> None:
     """Draw the time per kernel over its count of numbers, launched "back to back" and replayed from a "graph"."""
     _, ax, colors, _ = viz.setup_plot(figsize=(WIDTH, 3.2))
     styles = {
@@ -217,11 +215,11 @@ def overhead(times_s: Mapping[str, Mapping[int, float]], labels: Mapping[str, st
     for way, (text, color, lift) in styles.items():
         sizes, times = list(times_s[way]), [1e6 * time_s for time_s in times_s[way].values()]
         ax.plot(sizes, times, "o-", color=colors[color])
-        ax.text(sizes[0], lift * times[0], label(text, labels), color=colors[color], va="bottom", fontsize=10)
+        ax.text(sizes[0], lift * times[0], said(text), color=colors[color], va="bottom", fontsize=10)
     ax.set(xscale="log", yscale="log", ylim=(0.5, 100))
     ax.set_yticks([1, 10, 100], ["1", "10", "100"])
-    ax.set_xlabel(label("numbers per kernel", labels))
-    ax.set_ylabel(label("time per kernel, µs", labels))
+    ax.set_xlabel(said("numbers per kernel"))
+    ax.set_ylabel(said("time per kernel, µs"))
     ax.minorticks_off()
 
 
@@ -239,11 +237,11 @@ def recorded(record: Record, name: str, variant: str, size: int) -> Row:
     raise UserError(f"the record of {record.device} has no {name!r}, {variant}, ({size},); it has {known}")
 
 
-def predicted_and_measured(cases: Mapping[str, tuple[float, float]], labels: Mapping[str, str] = ENGLISH) -> None:
+def predicted_and_measured(cases: Mapping[str, tuple[float, float]]) -> None:
     """Draw predicted and measured time in milliseconds of each case, as two points on a logarithmic axis."""
     _, ax, colors, _ = viz.setup_plot(figsize=(WIDTH, 1.1 + 0.75 * len(cases)))
     times = [time_ms for pair in cases.values() for time_ms in pair]
-    words = [label(word, labels) for word in ("predicted", "measured")]
+    words = [said(word) for word in ("predicted", "measured")]
     for place, (predicted, measured) in enumerate(cases.values()):
         ax.plot([predicted, measured], [place] * 2, color=colors["BlueLine"], linewidth=1.2)
         ax.plot(predicted, place, "o", markersize=9, markerfacecolor="white", color=colors["BlueLine"])
@@ -251,8 +249,8 @@ def predicted_and_measured(cases: Mapping[str, tuple[float, float]], labels: Map
         ax.text(predicted, place - 0.2, f"{predicted:.2g} {words[0]}", ha="center", fontsize=9)
         ax.text(measured, place + 0.36, f"{measured:.2g} {words[1]}", ha="center", fontsize=9, color=colors["BlueLine"])
     ax.set(xscale="log", xlim=(0.1 * min(times), 6 * max(times)), ylim=(len(cases) - 0.4, -0.6))
-    ax.set_xlabel(label("time, ms", labels))
-    ax.set_yticks(range(len(cases)), list(cases))
+    ax.set_xlabel(said("time, ms"))
+    ax.set_yticks(range(len(cases)), [said(case) for case in cases])
     ax.set_xticks([0.1, 1, 10], ["0.1", "1", "10"])
     ax.minorticks_off()
     ax.grid(visible=False, axis="y")

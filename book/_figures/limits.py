@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from _figures.words import said
 from matplotlib.colors import ListedColormap
 from matplotlib.ticker import FixedLocator, NullLocator
 
@@ -29,10 +30,12 @@ def steps(ways: Mapping[str, Mapping[str, float]]) -> None:
     for place, parts in enumerate(ways.values()):
         start = 0.0
         for part, color in PARTS.items():
-            ax.barh(place, parts[part], left=start, height=0.62, color=colors[color], label=None if place else part)
+            ax.barh(
+                place, parts[part], left=start, height=0.62, color=colors[color], label=None if place else said(part)
+            )
             start += parts[part]
         ax.text(start, place, f" {start:.1f}", va="center")
-    ax.set(yticks=range(len(ways)), yticklabels=list(ways), xlabel="time of a step, ms")
+    ax.set(yticks=range(len(ways)), yticklabels=[said(way) for way in ways], xlabel=said("time of a step, ms"))
     ax.invert_yaxis()
     ax.margins(x=0.12)
     ax.grid(visible=False, axis="y")
@@ -50,14 +53,19 @@ def heatmap() -> None:
     shown = ax.pcolormesh(speedups, serial, np.log10(grid), cmap=pale, shading="gouraud", rasterized=True)
     lines = ax.contour(speedups, serial, grid, levels=LEVELS[1:], colors=colors["primary"], linewidths=0.9)
     ax.clabel(lines, fmt=lambda level: f"{level:g}x", fontsize=8)
-    ax.set(xscale="log", yscale="log", xlabel="speedup S of the accelerated part", ylabel="its share p of the time")
+    ax.set(
+        xscale="log",
+        yscale="log",
+        xlabel=said("speedup S of the accelerated part"),
+        ylabel=said("its share p of the time"),
+    )
     ax.invert_yaxis()
     ticks = (0.8, 0.9, 0.95, 0.99, 0.999)
     ax.yaxis.set_major_locator(FixedLocator([1 - p for p in ticks]))
     ax.yaxis.set_minor_locator(NullLocator())
     ax.set_yticklabels([f"{p:g}" for p in ticks])
     ax.grid(visible=False)
-    bar = fig.colorbar(shown, ax=ax, label="speedup of the whole job")
+    bar = fig.colorbar(shown, ax=ax, label=said("speedup of the whole job"))
     bar.set_ticks([0, 1, 2], labels=["1", "10", "100"])
 
 
@@ -66,6 +74,6 @@ def predicted_and_measured(rows: Sequence[Row], predicted_s: Sequence[float]) ->
     _, ax, colors, _ = viz.setup_plot(figsize=(WIDTH, 2.9))
     sizes = [row.shape[0] for row in rows]
     ax.loglog(sizes, [1e6 * s for s in predicted_s], "--", color=colors["BlueLine"], label="D / BW + L")
-    ax.loglog(sizes, [1e6 * row.median_s for row in rows], "o", color=colors["RedLine"], label="measured")
-    ax.set(xlabel="numbers in each vector", ylabel="time, µs")
+    ax.loglog(sizes, [1e6 * row.median_s for row in rows], "o", color=colors["RedLine"], label=said("measured"))
+    ax.set(xlabel=said("numbers in each vector"), ylabel=said("time, µs"))
     ax.legend(frameon=False)

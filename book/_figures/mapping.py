@@ -6,6 +6,8 @@ from matplotlib.axes import Axes
 
 from mlsys import viz
 from mlsys.dataflow import Accesses, LoopNest, compulsory, order_accesses
+from mlsys.dataflow.levels import LevelAccesses, steps
+from mlsys.dataflow.other_tools import TimeloopRun
 from mlsys.dataflow.search import search_space
 
 WIDTH = 5.0
@@ -62,3 +64,21 @@ def all_orders(nest: LoopNest) -> None:
     ax.set(xlabel="orders of the loops, best first", ylabel="accesses", xlim=(-0.5, len(counts) - 0.5), ylim=(0, 19500))
     ax.grid(visible=False, axis="x")
     ax.legend(loc="upper left", ncols=3, frameon=False)
+
+
+def beside(run: TimeloopRun, counts: Mapping[tuple[str, str], LevelAccesses]) -> str:
+    """Return our counts of a mapping beside Timeloop's, a line for each that is not zero, as a cell prints them."""
+    rows = [
+        (f"{level:14}{operand:9}{what}", getattr(ours, what), getattr(run.counts[level, operand], what))
+        for (level, operand), ours in counts.items()
+        for what in ("reads", "fills", "updates")
+    ]
+    rows.append(("cycles", steps(run.levels), run.cycles))
+    lines = [f"{'':31}{'here':>12}{'Timeloop':>12}{'ratio':>8}"]
+    lines += [f"{name:31}{here:12,}{there:12,}{_ratio(here, there):>8}" for name, here, there in rows if here or there]
+    here, there = run.energy_of(counts) / 1e6, run.energy_pj / 1e6
+    return "\n".join([*lines, f"{'energy in µJ':31}{here:12.2f}{there:12.2f}{here / there:>8.4f}"])
+
+
+def _ratio(here: int, there: int) -> str:
+    return "equal" if here == there else f"{here / there:.4f}" if there else "none"

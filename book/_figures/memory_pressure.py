@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from mlsys import viz
 from mlsys.measure.records import Row
-from mlsys.models import Block, stack_kept_bytes
+from mlsys.models import stack_kept_bytes
+from mlsys.scaling import run_of
 
 WIDTH = 5.0
 """Inches: with the course's font size, text stays readable when a phone shrinks the figure to its width."""
@@ -15,38 +16,22 @@ PARTS = {
     "KV cache": "VioletLine",
 }
 """What needs memory, with colors."""
-RUNS = {
-    "22B": (Block(6144, 64, 64, 4 * 6144), 48, 4, {"tensor_parallel": 8}, {}),
-    "175B": (
-        Block(12288, 96, 96, 4 * 12288),
-        96,
-        1,
-        {"tensor_parallel": 8},
-        {"pipeline_parallel": 8, "interleaving": 3},
-    ),
-    "530B": (
-        Block(20480, 128, 128, 4 * 20480),
-        105,
-        1,
-        {"tensor_parallel": 8},
-        {"pipeline_parallel": 35, "interleaving": 3},
-    ),
-    "1T": (Block(25600, 160, 160, 4 * 25600), 128, 1, {"tensor_parallel": 8}, {"pipeline_parallel": 64}),
-}
-"""Blocks, layers, sequences at once and split of four training runs; Korthikanti et al., 2023, table 3."""
+RUNS = {"22B": "megatron-22b", "175B": "gpt3-175b", "530B": "turing-530b", "1T": "megatron-1t"}
+"""Four published training runs by their size, in `mlsys.scaling.published`."""
 WAYS = {
     "every result": {"recompute": "none"},
     "shared between the devices": {"recompute": "none", "sequence_parallel": True},
     "and attention computed again": {"recompute": "selective", "sequence_parallel": True},
 }
-TOKENS = 2048
 
 
 def kept_gb(run: str, way: str) -> float:
     """Return the gigabytes that the first device of a run keeps for the backward pass."""
-    block, layers, batch, split, pipeline = RUNS[run]
-    one = block.kept_bytes(TOKENS, batch, **split, **WAYS[way])
-    return float(stack_kept_bytes(one, layers, **pipeline).m_as("GB"))
+    found = run_of(RUNS[run])
+    decoder = found.decoder
+    one = decoder.block.kept_bytes(decoder.tokens, found.microbatch, tensor_parallel=found.tensor, **WAYS[way])
+    pipeline = {"pipeline_parallel": found.pipeline, "interleaving": found.interleaving}
+    return float(stack_kept_bytes(one, decoder.layers, **pipeline).m_as("GB"))
 
 
 def shares(jobs: Mapping[str, Sequence[float]]) -> None:

@@ -316,10 +316,10 @@ def network_bounds_us(roofline: Roofline, batch: int, start_us: float) -> tuple[
     return sum(lower), sum(both) + len(kernels) * start_us
 
 
-def network_row(record: Record, batch: int) -> Row | None:
-    """ResNet-50 as measured, replayed from a graph; None if the record is older than this measurement."""
-    rows = (row for row in record.rows if (row.name, row.variant, row.shape[0]) == ("ResNet-50", "graph", batch))
-    return next(rows, None)
+def network_row(record: Record, batch: int) -> Row:
+    """ResNet-50 as measured, replayed from a graph."""
+    [row] = [row for row in record.named("ResNet-50", "graph") if row.shape[0] == batch]
+    return row
 
 
 def conditions(row: Row) -> str:

@@ -1,5 +1,6 @@
 """The figure of Amdahl's law: a share, a speedup of it, and what remains of the time."""
 
+from _figures.words import said
 from matplotlib.figure import Figure
 
 from _interactive.content import Content, Table
@@ -18,20 +19,22 @@ def content() -> Content:
     """The numbers and the fallback of the figure of Amdahl's law."""
     whole = amdahl(FIRST["p"], FIRST["s"])
     return Content(
-        title="Amdahl's law",
+        title=said("Amdahl's law"),
         numbers={"first": FIRST, "largest": LARGEST},
         picture=_picture,
-        alt=f"Two horizontal bars. The first is the time before: a short part that is not accelerated and a long one, "
-        f"{100 * FIRST['p']:.0f}%, that is. In the second bar the long part has shrunk {FIRST['s']} times and the "
-        f"short part is as before, so the whole is {fmt(whole, 1)} times as fast.",
+        alt=said(
+            "Two horizontal bars. The first is the time before: a short part that is not accelerated and a long one, "
+            "{share}%, that is. In the second bar the long part has shrunk {times} times and the short part is as "
+            "before, so the whole is {whole} times as fast."
+        ).format(share=f"{100 * FIRST['p']:.0f}", times=FIRST["s"], whole=fmt(whole, 1)),
         tables=(_table(),),
     )
 
 
 def _table() -> Table:
-    head = ("accelerated share p", *(f"S = {s:,}" for s in SPEEDUPS), "ceiling")
+    head = (said("accelerated share p"), *(f"S = {s:,}" for s in SPEEDUPS), said("ceiling"))
     rows = [(f"{p:g}", *(fmt(amdahl(p, s), 1) for s in SPEEDUPS), fmt(amdahl_ceiling(p), 1)) for p in SHARES]
-    return Table("Speedup of the whole job", (head, *rows))
+    return Table(said("Speedup of the whole job"), (head, *rows))
 
 
 def _picture() -> Figure:
@@ -40,7 +43,9 @@ def _picture() -> Figure:
     for place, fast in enumerate((p, p / s)):
         ax.barh(place, 1 - p, height=0.6, color=colors["OrangeLine"])
         ax.barh(place, fast, left=1 - p, height=0.6, color=colors["BlueLine"])
-    ax.set(yticks=[0, 1], yticklabels=["before", "after"], xlabel="time, in units of the time before")
+    ax.text((1 - p) / 2, 0, said("rest"), ha="center", va="center", color="white", fontsize=9)
+    ax.text(1 - p / 2, 0, said("accelerated part"), ha="center", va="center", color="white", fontsize=9)
+    ax.set(yticks=[0, 1], yticklabels=[said("before"), said("after")], xlabel=said("time, in units of the time before"))
     ax.invert_yaxis()
     ax.grid(visible=False, axis="y")
     return fig

@@ -33,7 +33,7 @@ class Walk:
     Attributes:
         steps: The products of each step.
         counts: Accesses of weights, inputs and sums after each step.
-        passed: Numbers handed on between processing elements after each step.
+        passed: Moves inside the array after each step: numbers that enter an element, and sums that go to a neighbor.
     """
 
     steps: list[list[Product]] = field(default_factory=list)
@@ -127,7 +127,7 @@ def content() -> Content:
 
 
 def _table() -> Table:
-    rows = [("dataflow", "steps", "weights", "inputs", "sums", "passed between elements")]
+    rows = [("dataflow", "steps", "weights", "inputs", "sums", "moves inside the array")]
     rows += [
         (DATAFLOWS[name], str(len(walk.steps)), *(str(count) for count in walk.counts[-1]), str(walk.passed[-1]))
         for name, walk in walks().items()

@@ -130,7 +130,7 @@ def _table() -> Table:
             rows.append(
                 (program, f"{pattern}, k = {k}", str(len(done.slots)), str(done.slots_needed), fmt(100 * done.share, 0))
             )
-    head = ("program", "values of x", "slots used", "slots needed", "places at work, %")
+    head = ("program", "values of x", "slots used", "slots needed", "lanes at work on average, %")
     return Table("Issue slots of a warp", (head, *rows))
 
 

@@ -55,7 +55,7 @@ def _table(found: "dict[str, Need]") -> Table:
     for need in found.values():
         batch, tokens = (1, min(2048, need.tokens)) if need.tokens else (32, 0)
         cells = [
-            f"{sum(need.bytes(job, batch, tokens)) / 1e9:.3g} GB"
+            f"{_gigabytes(sum(need.bytes(job, batch, tokens)))} GB"
             if job in need.results
             else "as with every result kept"
             for job in JOBS

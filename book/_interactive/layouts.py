@@ -85,7 +85,7 @@ def content() -> Content:
 
 
 def _stride_table() -> Table:
-    head = ("stride, in elements", *(f"{width} bytes per lane" for width in WIDTHS))
+    head = ("stride, in elements", *(f"{width} byte{'s' * (width > 1)} per lane" for width in WIDTHS))
     rows = [(str(stride), *(str(strided(stride, width=width).sectors) for width in WIDTHS)) for stride in SWEEP]
     return Table("Sectors of 32 bytes that a warp's read touches", (head, *rows))
 

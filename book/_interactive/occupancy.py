@@ -49,9 +49,9 @@ def content() -> Content:
         title="Occupancy",
         numbers={"chips": chips, "lanes": WARP_LANES, "bytes": BYTES, "first": FIRST},
         picture=_picture,
-        alt=f"The places for warps of one SM of an H100 as a grid of four rows, one for each partition. Blocks of "
+        alt=f"The warp slots of one SM of an H100 as a grid of four rows, one for each partition. Blocks of "
         f"{FIRST['threads']} threads with {FIRST['registers']} registers each fill {found.warps} of the "
-        f"{found.most_warps} places with {found.blocks} blocks, and the rest is empty.",
+        f"{found.most_warps} slots with {found.blocks} blocks, and the rest is empty.",
         tables=(_table(),),
     )
 
@@ -86,7 +86,7 @@ def _picture() -> Figure:
     ax.set(xlim=(-0.1, found.most_warps / sm.partitions + 0.1), ylim=(sm.partitions + 0.1, -0.1))
     ax.set(yticks=[row + 0.5 for row in range(sm.partitions)], xticks=[])
     ax.set_yticklabels([f"partition {row + 1}" for row in range(sm.partitions)])
-    ax.set_xlabel(f"places for warps: {found.warps} of {found.most_warps} are taken, by {found.blocks} blocks")
+    ax.set_xlabel(f"warp slots: {found.warps} of {found.most_warps} are taken, by {found.blocks} blocks")
     ax.tick_params(length=0)
     ax.grid(visible=False)
     for spine in ("left", "bottom"):

@@ -80,7 +80,7 @@ def _counts() -> Table:
 def _load() -> Table:
     from _figures.first_kernels import made_from
 
-    rows: list[tuple[str, ...]] = [("form", "what the load became, last line but those that only prepare")]
+    rows: list[tuple[str, ...]] = [("form", "the line that loads; the lines before it only prepare it")]
     for name, found in stages().items():
         accesses = [text for text in made_from(found, 5) if "load" in text or "ld.global" in text or "LDG" in text]
         rows.append((name, accesses[-1]))

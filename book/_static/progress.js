@@ -9,8 +9,11 @@
   const isChapter = () => document.querySelector("article .course-question");
   const quizzes = [...document.querySelectorAll("fieldset.course-quiz")].map((quiz) => quiz.id.replace("quiz-", ""));
 
+  const words = courseWords.progress;
+  const filled = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => values[name]);
+
   const said = ({ read, answered, all }) =>
-    [read ? "read to the end" : "", all ? `${answered} of ${all} self-checks answered` : ""].filter(Boolean).join(", ");
+    [read ? words.read : "", all ? filled(words.answered, { answered, all }) : ""].filter(Boolean).join(", ");
 
   const markContents = (pages) => {
     document.querySelectorAll(".course-read-mark").forEach((mark) => mark.remove());
@@ -45,7 +48,7 @@
       answered += entry.answered;
       const mark = document.createElement("strong");
       mark.className = "course-map-mark";
-      mark.textContent = ` You: ${said(entry)}.`;
+      mark.textContent = ` ${filled(words.you, { said: said(entry) })}`;
       item.querySelector("p").append(mark);
     }
     const kept = courseStore.load();
@@ -54,9 +57,8 @@
     box.querySelector("button").hidden = !(read || answered || predicted);
     box.querySelector("p").textContent =
       read || answered || predicted
-        ? `You have read ${read} of ${items.length} chapters, made ${predicted} predictions and answered ${answered} ` +
-          "self-checks. This is kept in this browser and nowhere else."
-        : "What you read, predict and answer is marked here and in the contents. It is kept in this browser and nowhere else.";
+        ? filled(words.some, { read, all: items.length, predicted, answered })
+        : words.nothing;
   };
 
   const show = () => {
@@ -87,7 +89,7 @@
   }
 
   document.querySelector(".course-progress button")?.addEventListener("click", () => {
-    if (!confirm("Erase your predictions, answers and reading marks from this browser? They cannot be brought back.")) return;
+    if (!confirm(words.sure)) return;
     courseStore.erase();
     show();
   });

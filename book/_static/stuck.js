@@ -4,6 +4,7 @@
 (() => {
   const box = document.getElementById("stuck-search");
   if (!box) return;
+  const said = courseWords.stuck;
   const words = (text) => new Set((text.toLowerCase().match(/[\p{L}\p{N}_]{3,}/gu) || []));
   const share = (some, all) => (some.size ? [...some].filter((word) => all.has(word)).length / some.size : 0);
   const entries = [...document.querySelectorAll("main section > section")]
@@ -32,8 +33,8 @@
       group.hidden = entries.every((entry) => entry.group !== group || entry.section.hidden);
     }
     if (typed.size === 0) found.textContent = "";
-    else if (count) found.textContent = `${count} of ${entries.length} entries fit.`;
-    else found.textContent = "No entry fits. Try fewer words: the last line of the message, without names and numbers.";
+    else if (count) found.textContent = said.some.replace("{count}", count).replace("{all}", entries.length);
+    else found.textContent = said.nothing;
   };
 
   box.hidden = false;

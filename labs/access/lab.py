@@ -14,6 +14,83 @@
 #     withheld: [mlsys.traffic]
 # ---
 
+# %% mlsys={"role": "variants"}
+from mlsys.course.term import drawn
+
+# Predictions and question a: the patterns.
+TERM_COLUMN = drawn(1000, 1200, 900, 1500)
+TERM_SHIFT = drawn(1, 3, 6, 2)
+TERM_SHIFT_BYTES = 4 * TERM_SHIFT
+TERM_EVERY, TERM_EVERY_SAID = drawn((2, "every other"), (3, "every third"), (5, "every fifth"), (6, "every sixth"))
+TERM_EVERY_SECTORS = len({4 * TERM_EVERY * lane // 32 for lane in range(32)})
+TERM_WIDE, TERM_WIDE_SAID, TERM_WIDE_ELEMENTS = drawn(
+    (16, "fours", "elements 4 i to 4 i + 3 at once, of 4 bytes each"),
+    (8, "pairs", "elements 2 i and 2 i + 1 at once, of 4 bytes each"),
+)
+TERM_WIDE_SECTORS = TERM_WIDE
+
+# Questions c and g: which dimension of the grid goes down x.
+TERM_ROW_AXIS, TERM_COL_AXIS, TERM_ROW_PROGRAM, TERM_COL_PROGRAM, TERM_GRID, TERM_NAIVE_GRID = drawn(
+    (0, 1, "p", "q", "down, across", "5, 1"), (1, 0, "q", "p", "across, down", "1, 5")
+)
+
+# Question d: where rows shall begin.
+TERM_LINE, TERM_LINE_SAID = drawn(
+    (32, "on a sector"), (128, "at a multiple of 128 bytes, a line of the cache"), (64, "at a multiple of 64 bytes")
+)
+TERM_PADDED_1001, TERM_PADDED_1000, TERM_PADDED_17 = (
+    -(-cols * size // TERM_LINE) * TERM_LINE // size for cols, size in ((1001, 4), (1000, 4), (17, 2))
+)
+
+# Question e: what is added up.
+LOADED = "tl.load(x_ptr + place, mask=inside, other=0.0).to(tl.float32)"
+TERM_SUM_SAID, TERM_ADD_UP, TERM_ADDED, TERM_SUM, TERM_RIGHT_SUM = drawn(
+    ("sum over all channels c of x[n, p, c]", f"total += {LOADED}", "value", "tl.sum(total, 1)", "x.double().sum(2)"),
+    (
+        "sum over all channels c of the square of x[n, p, c]",
+        f"value = {LOADED}\ntotal += value * value",
+        "value * value",
+        "tl.sum(total, 1)",
+        "x.double().square().sum(2)",
+    ),
+    (
+        "mean over all channels c of x[n, p, c]",
+        f"total += {LOADED}",
+        "value",
+        "tl.sum(total, 1) / channels",
+        "x.double().mean(2)",
+    ),
+)
+TERM_DIVISOR = "channels" if "mean" in TERM_SUM_SAID else "1"
+
+# Question f and the challenge: which dimension of the grid goes along the bags.
+TERM_BAG_AXIS, TERM_BLOCK_AXIS, TERM_BAG_PROGRAM, TERM_BAG_GRID = drawn(
+    (0, 1, "(b, q)", "bags, blocks"), (1, 0, "(q, b)", "blocks, bags")
+)
+
+# Gap: the order of the cases.
+GAPS = {
+    "sectors": """# NTH. Read every fourth number of a long vector; the prediction counts the numbers that are used, 4 bytes each.
+print(f"case NTH: predicted {predicted_us(4 * NUMBERS):8.1f}, measured {STRIDED_US[4]:8.1f}")""",
+    "fetch": """# NTH. Read every 16th number; the prediction counts a whole sector of 32 bytes for each number.
+print(f"case NTH: predicted {predicted_us(32 * NUMBERS):8.1f}, measured {STRIDED_US[16]:8.1f}")""",
+    "passes": """# NTH. Fetch the rows of all bags with table[index], then add up each bag; the prediction counts the rows once, the
+#    indices of 8 bytes, and the sums.
+fetched = BAGS["bags"] * BAGS["rows per bag"]
+once = fetched * (4 * BAGS["dim"] + 8) + 4 * BAGS["bags"] * BAGS["dim"]
+print(f"case NTH: predicted {predicted_us(once):8.1f}, measured {GATHER_THEN_SUM_US:8.1f}")""",
+    "cache": """# NTH. Copy 12 MiB to another 12 MiB, again and again.
+print(f"case NTH: predicted {predicted_us(24 * 2**20):8.2f}, measured {SMALL_COPY_US:8.2f}")""",
+}
+TERM_CAUSE_1, TERM_CAUSE_2, TERM_CAUSE_3, TERM_CAUSE_4 = causes = drawn(
+    ("sectors", "fetch", "passes", "cache"),
+    ("passes", "sectors", "cache", "fetch"),
+    ("cache", "passes", "fetch", "sectors"),
+    ("fetch", "cache", "sectors", "passes"),
+)
+TERM_GAPS = "\n".join(GAPS[cause].replace("NTH", str(number)) for number, cause in enumerate(causes, start=1))
+TERM_CASE_FETCH, TERM_CASE_PASSES = causes.index("fetch") + 1, causes.index("passes") + 1
+
 # %% [markdown]
 # # Memory access
 #
@@ -104,10 +181,10 @@ scorecard = grading.Scorecard(
 # you run it again, the new numbers replace the old ones, and the end of the lab compares the last ones. So leave the
 # cell alone once you have gone on.
 #
-# 1. `column_sectors`: a float32 matrix has 1000 columns and is stored row by row. The 32 lanes of a warp read 32
+# 1. `column_sectors`: a float32 matrix has TERM_COLUMN columns and is stored row by row. The 32 lanes of a warp read 32
 #    elements of one *column*, one below the other. How many sectors move?
-# 2. `shifted_sectors`: the lanes read 32 neighboring float32 numbers, but the first one begins 4 bytes behind a multiple
-#    of 32. How many sectors move?
+# 2. `shifted_sectors`: the lanes read 32 neighboring float32 numbers, but the first one begins TERM_SHIFT_BYTES bytes
+#    behind a multiple of 32. How many sectors move?
 # 3. `column_passes`: shared memory, on the chip, has 32 banks, and each delivers 4 bytes per pass. A float32 tile of 32 x
 #    32 is stored there row by row: one row fills all the banks once. How many passes does it take to read one *column*
 #    of the tile?
@@ -151,13 +228,13 @@ predictions = grading.seal(
 # | name | lane i reads | bytes per lane |
 # |---|---|---|
 # | `"neighbors"` | element i | 4 |
-# | `"shifted"` | element i + 1 | 4 |
-# | `"every other"` | element 2 i | 4 |
-# | `"a column"` | element 1000 i | 4 |
+# | `"shifted"` | element i + TERM_SHIFT | 4 |
+# | `"TERM_EVERY_SAID"` | element TERM_EVERY i | 4 |
+# | `"a column"` | element TERM_COLUMN i | 4 |
 # | `"backwards"` | element 31 - i | 4 |
 # | `"all the same"` | element 5 | 4 |
 # | `"halves"` | element i | 2 |
-# | `"fours"` | elements 4 i to 4 i + 3 at once, of 4 bytes each | 16 |
+# | `"TERM_WIDE_SAID"` | TERM_WIDE_ELEMENTS | TERM_WIDE |
 #
 # 1. Fill in `by_hand`: how many sectors move for each pattern? Do it on paper.
 # 2. Write `sectors(addresses, element_bytes)`: the same for any pattern. `addresses` is a list with the byte address at
@@ -176,20 +253,20 @@ predictions = grading.seal(
 # </details>
 # <details><summary>Hint 3</summary>
 # <code>{byte // 32 for start in addresses for byte in range(start, start + element_bytes)}</code> is the set. By hand:
-# 32 lanes of 4 bytes side by side are 128 bytes; beginning at byte 4 they end behind byte 128.
+# 32 lanes of 4 bytes side by side are 128 bytes; beginning at byte TERM_SHIFT_BYTES they end behind byte 128.
 # </details>
 
 
 # %% nbgrader={"grade": false, "grade_id": "a-given", "locked": true, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "setup", "role": "setup"}
 PATTERNS = {  # name: the lanes' addresses, bytes per lane
     "neighbors": ([4 * lane for lane in range(32)], 4),
-    "shifted": ([4 * (lane + 1) for lane in range(32)], 4),
-    "every other": ([4 * 2 * lane for lane in range(32)], 4),
-    "a column": ([4 * 1000 * lane for lane in range(32)], 4),
+    "shifted": ([4 * (lane + TERM_SHIFT) for lane in range(32)], 4),
+    "TERM_EVERY_SAID": ([4 * TERM_EVERY * lane for lane in range(32)], 4),
+    "a column": ([4 * TERM_COLUMN * lane for lane in range(32)], 4),
     "backwards": ([4 * (31 - lane) for lane in range(32)], 4),
     "all the same": ([4 * 5] * 32, 4),
     "halves": ([2 * lane for lane in range(32)], 2),
-    "fours": ([16 * lane for lane in range(32)], 16),
+    "TERM_WIDE_SAID": ([TERM_WIDE * lane for lane in range(32)], TERM_WIDE),
 }
 
 # %% nbgrader={"grade": false, "grade_id": "a-sectors", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "a", "role": "solution", "needs": ["setup"], "title": "Count what a warp moves"}
@@ -197,20 +274,20 @@ by_hand = {
     ### BEGIN SOLUTION
     #: "neighbors": None,
     #: "shifted": None,
-    #: "every other": None,
+    #: "TERM_EVERY_SAID": None,
     #: "a column": None,
     #: "backwards": None,
     #: "all the same": None,
     #: "halves": None,
-    #: "fours": None,
+    #: "TERM_WIDE_SAID": None,
     "neighbors": 4,
     "shifted": 5,
-    "every other": 8,
+    "TERM_EVERY_SAID": TERM_EVERY_SECTORS,
     "a column": 32,
     "backwards": 4,
     "all the same": 1,
     "halves": 2,
-    "fours": 16,
+    "TERM_WIDE_SAID": TERM_WIDE_SECTORS,
     ### END SOLUTION
 }
 
@@ -249,9 +326,9 @@ for width in (1, 2, 4, 8, 16):
     step = draw.integer(1, 60)
     regular = [draw.integer(0, 90) + step * lane for lane in range(draw.integer(2, 32))]
     anywhere = [draw.integer(0, 3000) for _ in range(draw.integer(2, 32))]
-    for drawn in (regular, anywhere):
-        replayed = warp_transactions(drawn, element_bytes=width).sectors
-        grading.assert_equal(sectors(drawn, width), replayed, what=f"sectors of other lanes of {width} bytes")
+    for chosen in (regular, anywhere):
+        replayed = warp_transactions(chosen, element_bytes=width).sectors
+        grading.assert_equal(sectors(chosen, width), replayed, what=f"sectors of other lanes of {width} bytes")
 ### END HIDDEN TESTS
 scorecard.passed("a")
 
@@ -344,15 +421,15 @@ scorecard.passed("b")
 def naive_transpose_kernel(
     x_ptr, y_ptr, rows, cols, stride_xr, stride_xc, stride_yr, stride_yc, ROWS: tl.constexpr, COLS: tl.constexpr
 ):  # fmt: skip # ROWS is 1: a program moves COLS numbers of one row of x
-    row = tl.program_id(0)
-    col = tl.program_id(1) * COLS + tl.arange(0, COLS)
+    row = tl.program_id(TERM_ROW_AXIS)
+    col = tl.program_id(TERM_COL_AXIS) * COLS + tl.arange(0, COLS)
     x = tl.load(x_ptr + row * stride_xr + col * stride_xc, mask=col < cols, other=0.0)
     tl.store(y_ptr + row * stride_yc + col * stride_yr, x, mask=col < cols)
 
 
 x = torch.arange(15.0, device=DEVICE).reshape(5, 3)
 y = torch.empty(3, 5, device=DEVICE)
-naive_transpose_kernel[(5, 1)](x, y, *x.shape, *x.stride(), *y.stride(), ROWS=1, COLS=4)
+naive_transpose_kernel[(TERM_NAIVE_GRID)](x, y, *x.shape, *x.stride(), *y.stride(), ROWS=1, COLS=4)
 y
 
 # %% [markdown]
@@ -361,7 +438,7 @@ y
 # Write `transpose_kernel`: y[j, i] = x[i, j] for blocks of ROWS x COLS elements. The **contract**:
 #
 # - The grid has two dimensions. Program (p, q), that is `tl.program_id(0)` and `tl.program_id(1)`, moves ROWS rows of x
-#   from row p * ROWS on, and COLS columns from column q * COLS on.
+#   from row TERM_ROW_PROGRAM * ROWS on, and COLS columns from column TERM_COL_PROGRAM * COLS on.
 # - x and y may have any strides, each its own. x has `rows` rows and `cols` columns; y has `cols` rows and `rows`
 #   columns; `stride_yr` is the step from one *row of y* to the next.
 # - x and y have the same dtype, float32 or float16. The kernel is right for all sizes from 1 up.
@@ -375,9 +452,9 @@ y
 # addresses do.
 # </details>
 # <details><summary>Hint 2</summary>
-# <code>row = (tl.program_id(0) * ROWS + tl.arange(0, ROWS))[:, None]</code> and <code>col = (...)[None, :]</code> combine
-# to a block of addresses. The mask must test both. You need no <code>tl.trans</code>: the store may have a block of
-# addresses that runs the other way.
+# <code>row = (tl.program_id(TERM_ROW_AXIS) * ROWS + tl.arange(0, ROWS))[:, None]</code> and <code>col = (...)[None,
+# :]</code> combine to a block of addresses. The mask must test both. You need no <code>tl.trans</code>: the store may
+# have a block of addresses that runs the other way.
 # </details>
 # <details><summary>Hint 3</summary>
 # <code>tl.store(y_ptr + col * stride_yr + row * stride_yc, x, mask=inside)</code>, with the <code>x</code> of
@@ -388,8 +465,8 @@ y
 # %% nbgrader={"grade": false, "grade_id": "c-given", "locked": true, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "setup", "role": "setup"}
 def launch_transpose(kernel, constants, y, x):
     """Launch one program per tile of x."""
-    grid = triton.cdiv(x.shape[0], constants["ROWS"]), triton.cdiv(x.shape[1], constants["COLS"])
-    kernel[grid](x, y, *x.shape, *x.stride(), *y.stride(), **constants)
+    down, across = triton.cdiv(x.shape[0], constants["ROWS"]), triton.cdiv(x.shape[1], constants["COLS"])
+    kernel[(TERM_GRID)](x, y, *x.shape, *x.stride(), *y.stride(), **constants)
 
 
 def launch_transpose_turned(kernel, constants, y, x):
@@ -414,8 +491,8 @@ def transpose_kernel(
     """Transpose one tile of ROWS x COLS elements per program."""
     ### BEGIN SOLUTION
     #: pass  # your kernel
-    row = (tl.program_id(0) * ROWS + tl.arange(0, ROWS))[:, None]
-    col = (tl.program_id(1) * COLS + tl.arange(0, COLS))[None, :]
+    row = (tl.program_id(TERM_ROW_AXIS) * ROWS + tl.arange(0, ROWS))[:, None]
+    col = (tl.program_id(TERM_COL_AXIS) * COLS + tl.arange(0, COLS))[None, :]
     inside = (row < rows) & (col < cols)
     x = tl.load(x_ptr + row * stride_xr + col * stride_xc, mask=inside, other=0.0)
     tl.store(y_ptr + col * stride_yr + row * stride_yc, x, mask=inside)
@@ -507,8 +584,8 @@ for kernel, constants in (
 #   row. It is a power of two, it is at most `per_thread`, the neighboring elements that a thread holds, and the load has
 #   at most 16 bytes. Row r begins at byte `first + r * stride * element_bytes`. For every r, this address must be a
 #   multiple of the size of the load.
-# - `padded_stride(cols, element_bytes)`: the smallest stride of at least `cols` elements with which every row begins on a
-#   sector, if row 0 does. An element has 1, 2, 4, 8 or 16 bytes.
+# - `padded_stride(cols, element_bytes)`: the smallest stride of at least `cols` elements with which every row begins
+#   TERM_LINE_SAID, if row 0 does. An element has 1, 2, 4, 8 or 16 bytes.
 # - `row_sectors(row, cols, stride, element_bytes)`: how many sectors move when warps read row number `row` of a matrix
 #   that begins at address 0, each lane one element. The first warp reads the first 32 elements of the row, the next one
 #   the next 32, and so on; the last one may have fewer. Add up the sectors of all warps, also if two of them touch the
@@ -519,8 +596,8 @@ for kernel, constants in (
 # </details>
 # <details><summary>Hint 2</summary>
 # <code>vector_width</code>: begin with 1, and double as long as all the conditions hold for the doubled width.
-# <code>padded_stride</code>: round the bytes of a row up to a multiple of 32. <code>row_sectors</code>: the first byte
-# and the last byte of a warp say which sectors it touches.
+# <code>padded_stride</code>: round the bytes of a row up to a multiple of TERM_LINE. <code>row_sectors</code>: the
+# first byte and the last byte of a warp say which sectors it touches.
 # </details>
 # <details><summary>Hint 3</summary>
 # The conditions for a width w: <code>w &lt;= per_thread</code>, <code>w * element_bytes &lt;= 16</code>, and both
@@ -545,10 +622,10 @@ def vector_width(first, stride, element_bytes, per_thread):
 
 
 def padded_stride(cols, element_bytes):
-    """Return the smallest stride with which every row begins on a sector."""
+    """Return the smallest stride with which every row begins TERM_LINE_SAID."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("padded_stride")
-    return -(-cols * element_bytes // 32) * 32 // element_bytes
+    return -(-cols * element_bytes // TERM_LINE) * TERM_LINE // element_bytes
     ### END SOLUTION
 
 
@@ -572,9 +649,9 @@ grading.assert_equal(vector_width(0, 4002, 4, 8), 2, what="vector_width(0, 4002,
 grading.assert_equal(vector_width(8, 4000, 4, 8), 2, what="vector_width(8, 4000, 4, 8), which begins at byte 8")
 grading.assert_equal(vector_width(0, 4000, 4, 2), 2, what="vector_width(0, 4000, 4, 2), two elements per thread")
 grading.assert_equal(vector_width(0, 4000, 2, 16), 8, what="vector_width(0, 4000, 2, 16)")
-grading.assert_equal(padded_stride(1001, 4), 1008, what="padded_stride(1001, 4)")
-grading.assert_equal(padded_stride(1000, 4), 1000, what="padded_stride(1000, 4)")
-grading.assert_equal(padded_stride(17, 2), 32, what="padded_stride(17, 2)")
+grading.assert_equal(padded_stride(1001, 4), TERM_PADDED_1001, what="padded_stride(1001, 4)")
+grading.assert_equal(padded_stride(1000, 4), TERM_PADDED_1000, what="padded_stride(1000, 4)")
+grading.assert_equal(padded_stride(17, 2), TERM_PADDED_17, what="padded_stride(17, 2)")
 grading.assert_equal(row_sectors(0, 64, 64, 4), 8, what="row_sectors(0, 64, 64, 4)")
 grading.assert_equal(row_sectors(1, 64, 65, 4), 10, what="row_sectors(1, 64, 65, 4)")
 grading.assert_equal(row_sectors(3, 40, 40, 4), 5, what="row_sectors(3, 40, 40, 4), whose last warp has 8 lanes")
@@ -595,7 +672,7 @@ for size in (1, 2, 4, 8, 16):
         ]
         found = vector_width(origin, step, size, held)
         grading.assert_equal(found, max(fits), what=f"vector_width for other rows of {size}-byte elements")
-        pitch = next(wide for wide in range(across, across + 33) if wide * size % 32 == 0)
+        pitch = next(wide for wide in range(across, across + TERM_LINE + 1) if wide * size % TERM_LINE == 0)
         grading.assert_equal(padded_stride(across, size), pitch, what=f"padded_stride for {size}-byte elements")
         number, wide = draw.integer(0, 20), across + draw.integer(0, 9)
         replayed = 0
@@ -637,7 +714,7 @@ for stride in (1001, padded_stride(1001, 4)):
 # 2. `walk_sectors(layout, walk, channels, element_bytes)`: how many sectors a warp touches in an image of 32 x 32 pixels
 #    that begins at address 0. If `walk` is `"w"`, lane i reads channel 0 of pixel i of the first row. If it is `"c"`, lane
 #    i reads channel i of the first pixel; then there are at least 32 channels.
-# 3. `channel_sum_kernel`: y[n, p] is the sum over all channels c of x[n, p, c], where p counts the pixels of an image.
+# 3. `channel_sum_kernel`: y[n, p] is the TERM_SUM_SAID, where p counts the pixels of an image.
 #
 # The **contract** of the kernel:
 #
@@ -660,7 +737,7 @@ for stride in (1001, padded_stride(1001, 4)):
 # <details><summary>Hint 3</summary>
 # <code>total = tl.zeros((PIXELS, CHANNELS), tl.float32)</code>; in the loop <code>channel = start + tl.arange(0,
 # CHANNELS)</code> and the load from <code>x_ptr + image * stride_xn + pixel[:, None] * stride_xp + channel[None, :] *
-# stride_xc</code>, with a mask for both; at the end <code>tl.sum(total, 1)</code> goes to <code>y_ptr + image * pixels +
+# stride_xc</code>, with a mask for both; at the end <code>TERM_SUM</code> goes to <code>y_ptr + image * pixels +
 # pixel</code>.
 # </details>
 
@@ -714,8 +791,8 @@ def channel_sum_kernel(
         channel = start + tl.arange(0, CHANNELS)
         inside = (pixel[:, None] < pixels) & (channel[None, :] < channels)
         place = image * stride_xn + pixel[:, None] * stride_xp + channel[None, :] * stride_xc
-        total += tl.load(x_ptr + place, mask=inside, other=0.0).to(tl.float32)
-    tl.store(y_ptr + image * pixels + pixel, tl.sum(total, 1), mask=pixel < pixels)
+        TERM_ADD_UP
+    tl.store(y_ptr + image * pixels + pixel, TERM_SUM, mask=pixel < pixels)
     ### END SOLUTION
 
 
@@ -752,7 +829,7 @@ def check_channel_sum(layout, images, pixels, channels, what, tile=(8, 16), dtyp
     x = images_in(layout, numbers, images, channels)
     constants = {"PIXELS": tile[0], "CHANNELS": tile[1]}
     what = f"channel_sum_kernel, {layout}, {what}: {images} images, {pixels} pixels, {channels} channels, {constants}"
-    right = x.double().sum(2).float()
+    right = TERM_RIGHT_SUM.float()
     grading.check_kernel(channel_sum_kernel, constants, [x], right, launch=launch_channel_sum, what=what)
 
 
@@ -839,7 +916,7 @@ for layout in ("NCHW", "NHWC"):
 #
 # The **contract** of the kernel:
 #
-# - Program (b, q) computes BLOCK neighboring columns of row b of out, from column q * BLOCK on.
+# - Program TERM_BAG_PROGRAM computes BLOCK neighboring columns of row b of out, from column q * BLOCK on.
 # - index and offset are contiguous ints. An index below 0 is **padding** of the list: it adds nothing, and nothing may be
 #   read for it. All others are rows of the table. A bag may be empty: then its sum is 0.
 # - Rows of the table are `stride_t` elements apart, and the columns of a row are neighbors. out is contiguous.
@@ -869,8 +946,8 @@ from itertools import pairwise
 def launch_embedding_bag(kernel, constants, out, table, index, offset):
     """Launch one program per bag and block of columns."""
     bags, dim = out.shape
-    grid = bags, triton.cdiv(dim, constants["BLOCK"])
-    kernel[grid](table, index, offset, out, dim, table.stride(0), **constants)
+    blocks = triton.cdiv(dim, constants["BLOCK"])
+    kernel[(TERM_BAG_GRID)](table, index, offset, out, dim, table.stride(0), **constants)
 
 
 def bags_of(index, offset):
@@ -902,8 +979,8 @@ def embedding_bag_kernel(table_ptr, index_ptr, offset_ptr, out_ptr, dim, stride_
     """Add up BLOCK columns of the rows of one bag per program."""
     ### BEGIN SOLUTION
     #: pass  # your kernel
-    bag = tl.program_id(0)
-    col = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    bag = tl.program_id(TERM_BAG_AXIS)
+    col = tl.program_id(TERM_BLOCK_AXIS) * BLOCK + tl.arange(0, BLOCK)
     total = tl.zeros((BLOCK,), tl.float32)
     for k in range(tl.load(offset_ptr + bag), tl.load(offset_ptr + bag + 1)):
         row = tl.load(index_ptr + k).to(tl.int64)
@@ -1001,7 +1078,7 @@ for dim, element_bytes in ((6, 4), (8, 4), (16, 2), (20, 2), (64, 4)):
 
 
 # %% nbgrader={"grade": false, "grade_id": "race-given", "locked": true, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "setup", "role": "setup"}
-RACES = [(8192, 8192), (12000, 4800)]
+RACES = [(8192, 4096), (6000, 4800)]
 
 
 def matrix_input(draw, shape, dtype):
@@ -1040,8 +1117,8 @@ scorecard.passed("g", race.fraction)
 def reference_kernel(
     in_ptr, out_ptr, height, width, in_step, in_one, out_step, out_one, COLS: tl.constexpr, ROWS: tl.constexpr
 ):  # fmt: skip # the kernel that a student's is raced against
-    i = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)[:, None]
-    j = (tl.program_id(1) * COLS + tl.arange(0, COLS)).to(tl.int64)[None, :]
+    i = (tl.program_id(TERM_ROW_AXIS) * ROWS + tl.arange(0, ROWS)).to(tl.int64)[:, None]
+    j = (tl.program_id(TERM_COL_AXIS) * COLS + tl.arange(0, COLS)).to(tl.int64)[None, :]
     there = (i < height) & (j < width)
     value = tl.load(in_ptr + i * in_step + j * in_one, mask=there, other=0.0)
     tl.store(out_ptr + i * out_one + j * out_step, value, mask=there)
@@ -1069,7 +1146,7 @@ race
 #
 # Write `embedding_backward_kernel`. The **contract**:
 #
-# - Program (b, q) adds BLOCK columns of row b of d_out, from column q * BLOCK on, to the rows of bag b.
+# - Program TERM_BAG_PROGRAM adds BLOCK columns of row b of d_out, from column q * BLOCK on, to the rows of bag b.
 # - The lab's function sets d_table to 0 before the launch. d_table is float32 and contiguous, with `dim` columns; d_out is
 #   contiguous, float32 or float16.
 # - An index below 0 is padding: nothing may change for it.
@@ -1091,8 +1168,8 @@ def launch_embedding_backward(kernel, constants, d_table, d_out, index, offset):
     """Set d_table to 0, then launch one program per bag and block of columns."""
     d_table.zero_()
     bags, dim = d_out.shape
-    grid = bags, triton.cdiv(dim, constants["BLOCK"])
-    kernel[grid](d_out, index, offset, d_table, dim, **constants)
+    blocks = triton.cdiv(dim, constants["BLOCK"])
+    kernel[(TERM_BAG_GRID)](d_out, index, offset, d_table, dim, **constants)
 
 
 def launch_embedding_backward_inspected(kernel, constants, d_table, d_out, index, offset):
@@ -1106,8 +1183,8 @@ def embedding_backward_kernel(d_out_ptr, index_ptr, offset_ptr, d_table_ptr, dim
     """Add the gradients of one bag to the rows that were in it."""
     ### BEGIN SOLUTION
     #: pass  # your kernel
-    bag = tl.program_id(0)
-    col = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    bag = tl.program_id(TERM_BAG_AXIS)
+    col = tl.program_id(TERM_BLOCK_AXIS) * BLOCK + tl.arange(0, BLOCK)
     gradient = tl.load(d_out_ptr + bag * dim + col, mask=col < dim, other=0.0).to(tl.float32)
     for k in range(tl.load(offset_ptr + bag), tl.load(offset_ptr + bag + 1)):
         row = tl.load(index_ptr + k).to(tl.int64)
@@ -1170,17 +1247,7 @@ def predicted_us(moved_bytes):
 
 
 # %%
-# 1. Read every fourth number of a long vector; the prediction counts the numbers that are used, 4 bytes each.
-print(f"case 1: predicted {predicted_us(4 * NUMBERS):8.1f}, measured {STRIDED_US[4]:8.1f}")
-# 2. Read every 16th number; the prediction counts a whole sector of 32 bytes for each number.
-print(f"case 2: predicted {predicted_us(32 * NUMBERS):8.1f}, measured {STRIDED_US[16]:8.1f}")
-# 3. Fetch the rows of all bags with table[index], then add up each bag; the prediction counts the rows once, the
-#    indices of 8 bytes, and the sums.
-fetched = BAGS["bags"] * BAGS["rows per bag"]
-once = fetched * (4 * BAGS["dim"] + 8) + 4 * BAGS["bags"] * BAGS["dim"]
-print(f"case 3: predicted {predicted_us(once):8.1f}, measured {GATHER_THEN_SUM_US:8.1f}")
-# 4. Copy 12 MiB to another 12 MiB, again and again.
-print(f"case 4: predicted {predicted_us(24 * 2**20):8.2f}, measured {SMALL_COPY_US:8.2f}")
+TERM_GAPS
 
 # %% [markdown]
 # Name the cause of each gap. The choices:
@@ -1200,8 +1267,8 @@ print(f"case 4: predicted {predicted_us(24 * 2**20):8.2f}, measured {SMALL_COPY_
 # </details>
 # <details><summary>Hint 3</summary>
 # From stride 8 on, each number has its own sector, and still the time doubles once more from 8 to 16. So what comes from
-# DRAM is more than what was asked for. In case 3, <code>table[index]</code> is a tensor of its own, 32 times as large as
-# the sums.
+# DRAM is more than what was asked for. In case TERM_CASE_PASSES, <code>table[index]</code> is a tensor of its own, 32
+# times as large as the sums.
 # </details>
 
 # %% nbgrader={"grade": false, "grade_id": "gap-causes", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "gap", "role": "solution", "needs": ["setup"], "title": "Why prediction and measurement differ"}
@@ -1210,10 +1277,10 @@ print(f"case 4: predicted {predicted_us(24 * 2**20):8.2f}, measured {SMALL_COPY_
 #: cause_2 = None
 #: cause_3 = None
 #: cause_4 = None
-cause_1 = "sectors"
-cause_2 = "fetch"
-cause_3 = "passes"
-cause_4 = "cache"
+cause_1 = "TERM_CAUSE_1"
+cause_2 = "TERM_CAUSE_2"
+cause_3 = "TERM_CAUSE_3"
+cause_4 = "TERM_CAUSE_4"
 ### END SOLUTION
 
 # %% nbgrader={"grade": true, "grade_id": "gap-test", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "gap", "role": "test", "needs": ["setup"]}
@@ -1223,16 +1290,16 @@ for number, cause in enumerate((cause_1, cause_2, cause_3, cause_4), start=1):
     choices = ("sectors", "fetch", "passes", "cache", "banks")
     assert cause in choices, f"cause_{number} is {cause!r}; choose one of {', '.join(choices)}"
 ### BEGIN HIDDEN TESTS
-key = ("sectors", "fetch", "passes", "cache")
+key = ("TERM_CAUSE_1", "TERM_CAUSE_2", "TERM_CAUSE_3", "TERM_CAUSE_4")
 for number, (said, true) in enumerate(zip((cause_1, cause_2, cause_3, cause_4), key, strict=True), start=1):
     assert said == true, f"cause_{number}: {said!r} does not make this gap; see the hints"
 ### END HIDDEN TESTS
 scorecard.answered("gap")
 
 # %% [markdown]
-# Case 2 shows what the count of sectors cannot say. It counts what a warp asks the L2 cache for. How much the cache then
-# fetches from DRAM is its own decision: CUDA's documentation gives up to 128 bytes (`cudaLimitMaxL2FetchGranularity`).
-# The times above fit a cache that fetches 64 bytes. They do not prove it.
+# Case TERM_CASE_FETCH shows what the count of sectors cannot say. It counts what a warp asks the L2 cache for. How much
+# the cache then fetches from DRAM is its own decision: CUDA's documentation gives up to 128 bytes
+# (`cudaLimitMaxL2FetchGranularity`). The times above fit a cache that fetches 64 bytes. They do not prove it.
 #
 # ## What came out
 #
@@ -1285,6 +1352,15 @@ plt.show()
 
 # %%
 scorecard
+
+# %% [markdown]
+# **Your work log.** Each run of a test cell is noted in the output of that cell, with its verdict and its time. The
+# picture shows all of them, from left to right. The log is yours and used for nothing else: it gives no points, and
+# grading does not read it. It is in the outputs of this notebook and nowhere else, so an instructor sees it only if you
+# hand it in. If you would rather not, clear the outputs of all cells before you hand in; your points stay the same.
+
+# %%
+scorecard.work_log
 
 # %% [markdown]
 # **Hand in** this notebook with all cells run, from the top, in order (*Kernel, Restart and run all*; in Colab

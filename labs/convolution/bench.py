@@ -1,7 +1,15 @@
-"""What the lab on convolution measures for the record: its kernel, and the fastest one, on the layers of ResNet-50.
+"""What the lab on convolution measures for the record: the fastest kernel on the layers of ResNet-50, and its rivals.
 
 All are replayed from CUDA graphs, as in the lab's race. The peers are what torch calls: cuDNN with the channels last,
-which is the layout of the kernels, and with the channels first; and the same followed by bias and ReLU.
+which is the layout of the kernels, and with the channels first; the same followed by bias and ReLU; and cuDNN's kernel
+that does all three. Then one layer with a copy of its windows and without, and one with a filter per channel.
+
+| name | variants | shape |
+|---|---|---|
+| fast convolution | the plan | images, channels, height, width, filters, rows and columns of taps, stride |
+| fast convolution + bias + ReLU | the plan | the same |
+| convolution routes | copy of the windows, product with the copy, copy then product, one kernel | the same |
+| depthwise convolution | cuDNN | the same |
 
 `python labs/convolution/bench.py` measures every plan that may suit a layer, on one GPU, and prints which is best.
 """
@@ -37,8 +45,18 @@ BATCH = 32
 DTYPE = torch.bfloat16
 FORMAT = "bf16"
 LAST, FIRST = torch.channels_last, torch.contiguous_format
+LIBRARY = {"cuDNN": LAST, "cuDNN channels first": FIRST}
 BATCH_S = 0.005
 """Seconds of a batch of a pair in `main`."""
+
+ROUTES_LAYER = (32, 128, 56, 56, 256, 3, 3, 1, 1)
+"""Sizes of the layer that is computed with a copy of its windows and without, as for `Layer`."""
+
+DEPTHWISE_LAYER = (32, 256, 56, 56, 256, 3, 3, 1, 1, 256)
+"""Sizes of the layer with a filter per channel."""
+
+PIECE = torch.complex128
+"""Widest type that torch copies, 16 bytes: only the bits count."""
 
 Work = Callable[[], torch.Tensor]
 
@@ -48,28 +66,15 @@ def fast_module() -> ModuleType:
     return lab_module(Path(__file__).with_name("fast.py"))
 
 
-class Convolutions(ImageNetwork):
-    """A builder that also keeps the sizes of the convolutions."""
-
-    def __init__(self, **sizes: Any) -> None:
-        super().__init__(**sizes)
-        self.layers: list[Any] = []
-
-    def conv(
-        self, name: str, c_out: int, kernel: Any, *, stride: int = 1, padding: int = 0, bias: bool = False
-    ) -> None:
-        """Add a convolution."""
-        layer = fast_module().Layer(self.n, self.c, self.h, self.w, c_out, kernel, kernel, stride, padding)
-        self.layers.append(layer)
-        super().conv(name, c_out, kernel, stride=stride, padding=padding, bias=bias)
-
-
 def resnet_layers(batch: int = BATCH) -> list[Any]:
     """The distinct convolutions of ResNet-50, in order."""
-    shape = shapes().resnet50
-    net = Convolutions(n=batch, c=shape.channels, h=shape.image, w=shape.image, dtype=FORMAT)
+    shape, layer = shapes().resnet50, fast_module().Layer
+    net = ImageNetwork(n=batch, c=shape.channels, h=shape.image, w=shape.image, dtype=FORMAT)
     build_resnet50(net)
-    return list(dict.fromkeys(net.layers))
+    return [
+        layer(one.n, one.c, one.h, one.w, one.c_out, one.kernel, one.kernel, one.stride, one.padding)
+        for one in dict.fromkeys(net.conv_sizes)
+    ]
 
 
 class Case:
@@ -120,6 +125,21 @@ class Case:
         args = [[side, side] for side in (self.layer.stride, self.layer.padding, 1)]
         return lambda: torch.cudnn_convolution_relu(self.x, self.w, self.bias, *args, self.layer.groups)
 
+    def one_call_peer(self) -> dict[str, Work]:
+        """`one_call` by its name in the record; none where cuDNN has no such kernel, and then the reason is printed."""
+        call = self.one_call()
+        try:
+            call()
+        except Exception as error:
+            print(f"  {self.shape} without cuDNN fused: {type(error).__name__}: {str(error).splitlines()[0][:120]}")
+            return {}
+        return {"cuDNN fused": call}
+
+    def peers(self, *, fused: bool) -> dict[str, Work]:
+        """The library's ways, by their names in the record."""
+        both = {name: self.library(layout, fused=fused) for name, layout in LIBRARY.items()}
+        return both | (self.one_call_peer() if fused else {})
+
     @cached_property
     def exact(self) -> torch.Tensor:
         """The result in float32, without bias."""
@@ -146,7 +166,7 @@ class Case:
 
 
 def rows(names: dict[str, Any], ceilings: Ceilings) -> Iterator[Row]:
-    """Time the fastest kernel on every layer, alone and with bias and ReLU."""
+    """Time the fastest kernel on every layer, alone and with bias and ReLU; then the routes, and a depthwise layer."""
     prepare()
     if (ceilings.device.capability or (0, 0)) < fast_module().NEEDS:
         return
@@ -156,22 +176,89 @@ def rows(names: dict[str, Any], ceilings: Ceilings) -> Iterator[Row]:
         for fused in (False, True):
             call = case.ours(plan, fused=fused)
             case.check(call(), fused=fused, what=f"{layer}, {plan}")
-            yield row(
-                "lab",
-                "fast convolution + bias + ReLU" if fused else "fast convolution",
-                f"{plan.filters}x{plan.pixels}x{plan.step}",
-                case.shape,
-                FORMAT,
-                call=call,
-                peers={
-                    "cuDNN": case.library(LAST, fused=fused),
-                    "cuDNN channels first": case.library(FIRST, fused=fused),
-                },
-                work=case.tflop,
-                ceiling=ceilings.product_roof(FORMAT).m_as("TFLOP/s"),
-                rate_unit="TFLOP/s",
-                graph=True,
-            )
+            name = "fast convolution + bias + ReLU" if fused else "fast convolution"
+            yield product_row(name, tile_of(plan), case, call, case.peers(fused=fused), ceilings)
+    yield from routes(ceilings)
+    yield depthwise(ceilings)
+
+
+def tile_of(plan: Any) -> str:
+    """Filters, pixels and step of a plan, as in the record."""
+    return f"{plan.filters}x{plan.pixels}x{plan.step}"
+
+
+def product_row(name: str, variant: str, case: Case, call: Work, peers: dict[str, Work], ceilings: Ceilings) -> Row:
+    """Measure one row in TFLOP/s."""
+    roof = ceilings.product_roof(FORMAT).m_as("TFLOP/s")
+    how = {"work": case.tflop, "ceiling": roof, "rate_unit": "TFLOP/s", "graph": True}
+    return row("lab", name, variant, case.shape, FORMAT, call=call, peers=peers, **how)
+
+
+def bandwidth_row(
+    name: str, variant: str, case: Case, call: Work, peers: dict[str, Work], moved: int, ceilings: Ceilings
+) -> Row:
+    """Measure one row in GB/s."""
+    roof = ceilings.bandwidth("copy").m_as("GB/s")
+    how = {"work": moved / 1e9, "ceiling": roof, "rate_unit": "GB/s", "graph": True}
+    return row("lab", name, variant, case.shape, FORMAT, call=call, peers=peers, **how)
+
+
+def routes(ceilings: Ceilings) -> Iterator[Row]:
+    """Time a layer by a copy of its windows and a product, each alone and one after the other, and by one kernel.
+
+    The images that are copied already have their border of zeros, and it is not counted in the bytes moved.
+    """
+    case = Case(fast_module().Layer(*ROUTES_LAYER))
+    layer = case.layer
+    view, windows = window_copy(case)
+    matrix = windows.view(case.x.dtype).view(layer.pixels, -1)
+    filters = case.w.permute(0, 2, 3, 1).reshape(layer.k, -1)
+    result = torch.empty(layer.pixels, layer.k, dtype=case.x.dtype, device=case.x.device)
+
+    def copy() -> torch.Tensor:
+        return windows.copy_(view)
+
+    def product() -> torch.Tensor:
+        return torch.mm(matrix, filters.T, out=result)
+
+    def both() -> torch.Tensor:
+        copy()
+        return product()
+
+    plan = case.fast.plan_of(layer, ceilings.device)
+    ours = case.ours(plan, fused=False)
+    found = both().view(layer.n, layer.p, layer.q, layer.k).permute(0, 3, 1, 2)
+    case.check(found, fused=False, what="copy, then product")
+    case.check(ours(), fused=False, what=f"{layer}, {plan}")
+    one_kernel = case.peers(fused=False)
+    name = "convolution routes"
+    yield bandwidth_row(name, "copy of the windows", case, copy, {}, case.x.nbytes + windows.nbytes, ceilings)
+    yield product_row(name, "product with the copy", case, product, {}, ceilings)
+    yield product_row(name, "copy, then product", case, both, {**one_kernel, "fast convolution": ours}, ceilings)
+    yield product_row(name, "one kernel", case, ours, one_kernel, ceilings)
+
+
+def window_copy(case: Case) -> tuple[torch.Tensor, torch.Tensor]:
+    """The windows of images with a border as a view, and room for a copy, both in `PIECE`s."""
+    layer = case.layer
+    border = (0, 0, layer.padding, layer.padding, layer.padding, layer.padding)
+    images = functional.pad(case.x.permute(0, 2, 3, 1), border).contiguous().view(PIECE)
+    image, line, pixel, one = images.stride()
+    shape = (layer.n, layer.p, layer.q, layer.r, layer.s, images.shape[3])
+    strides = (image, layer.stride * line, layer.stride * pixel, line, pixel, one)
+    return images.as_strided(shape, strides), torch.empty(shape, dtype=PIECE, device=images.device)
+
+
+def depthwise(ceilings: Ceilings) -> Row:
+    """Time a layer with one filter per channel: cuDNN in both layouts, and our kernel, which makes products of it."""
+    case = Case(fast_module().Layer(*DEPTHWISE_LAYER))
+    plan = case.fast.plan_of(case.layer, ceilings.device)
+    ours = case.ours(plan, fused=False)
+    case.check(ours(), fused=False, what=f"{case.layer}, {plan}")
+    peers = {"cuDNN channels first": case.library(FIRST, fused=False), "fast convolution": ours}
+    call = case.library(LAST, fused=False)
+    moved = case.x.nbytes + case.w.nbytes + call().nbytes
+    return bandwidth_row("depthwise convolution", "cuDNN", case, call, peers, moved, ceilings)
 
 
 def prepare() -> None:

@@ -14,6 +14,116 @@
 #     withheld: [mlsys.ops]
 # ---
 
+# %% mlsys={"role": "variants"}
+from mlsys.course.term import drawn
+
+# Question a: the third of three steps, and the numbers that it adds to those of convolution and bias.
+THIRD = drawn("relu", "sum", "factor")
+TERM_THIRD_SAID, TERM_THIRD, TERM_EXTRA, TERM_FUSED_EXTRA, TERM_THIRD_NUMBERS, TERM_FUSED_NUMBERS = {
+    "relu": ("applies ReLU, max(y, 0)", "ReLU", "4 * result + k", "k", "y + y", "k"),
+    "sum": (
+        "adds another result of the same shape",
+        "another result that is added",
+        "5 * result + k",
+        "result + k",
+        "y + y + y",
+        "k + y",
+    ),
+    "factor": (
+        "multiplies with a factor, which has a number per filter",
+        "a factor per filter",
+        "4 * result + 2 * k",
+        "2 * k",
+        "y + k + y",
+        "k + k",
+    ),
+}[THIRD]
+TERM_SEPARATE_SAID, TERM_FUSED_SAID = {
+    "relu": ("5 results + k", "result + k"),
+    "sum": ("6 results + k", "2 results + k"),
+    "factor": ("5 results + 2 k", "result + 2 k"),
+}[THIRD]
+counts = {"result": 2 * 25 * 4, "k": 4}  # of the layer in the visible test
+TERM_SEPARATE_BYTES, TERM_FUSED_BYTES = (2 * (458 + eval(extra, counts)) for extra in (TERM_EXTRA, TERM_FUSED_EXTRA))
+
+# Question b: the order in which j counts rows r, columns s and channels c of a filter, the slowest first.
+ORDER = drawn("rsc", "crs", "src")
+TERM_J, TERM_J_FAST, TERM_FAST, TERM_FAST_SIZE = {
+    "rsc": ("(r S + s) C + c", "channels", "c", "C"),
+    "crs": ("(c R + r) S + s", "columns of the filter", "s", "S"),
+    "src": ("(s R + r) C + c", "channels", "c", "C"),
+}[ORDER]
+TERM_J_ROW, TERM_J_COLUMN, TERM_J_CHANNEL = {
+    "rsc": ("j // (c * taps)", "j // c % taps", "j % c"),
+    "crs": ("j // taps % taps", "j % taps", "j // taps**2"),
+    "src": ("j // c % taps", "j // (c * taps)", "j % c"),
+}[ORDER]
+TERM_J_AXES = ", ".join(str({"r": 2, "s": 3, "c": 1}[one]) for one in ORDER)
+
+
+def place(r, s, c, sizes=(("r", 3), ("s", 3), ("c", 2))):
+    """Number of an element of a window with 3 x 3 taps and 2 channels."""
+    j = 0
+    for one in ORDER:
+        j = j * dict(sizes)[one] + {"r": r, "s": s, "c": c}[one]
+    return j
+
+
+TERM_J_OF_CHANNEL_1, TERM_J_OF_COLUMN_1, TERM_J_OF_ROW_1 = place(0, 0, 1), place(0, 1, 0), place(1, 0, 0)
+TERM_J_OF_MIDDLE, TERM_J_OF_MIDDLE_1 = place(1, 1, 0), place(1, 1, 1)
+
+# Questions c to g and the challenge: filters that are read backwards, along their rows, their columns, both or neither.
+BACK_R, BACK_S = drawn((False, False), (True, True), (True, False), (False, True))
+TERM_TAP_R, TERM_TAP_S = "(R - 1 - r)" if BACK_R else "r", "(S - 1 - s)" if BACK_S else "s"
+TERM_TAP_I, TERM_TAP_TAP = TERM_TAP_R.replace("r)", "i)") if BACK_R else "i", "(S - 1 - tap)" if BACK_S else "tap"
+TERM_TAP_R_SAID, TERM_TAP_S_SAID = "R - 1 - r" if BACK_R else "r", "S - 1 - s" if BACK_S else "s"
+axes = ", ".join(axis for axis, back in (("1", BACK_R), ("2", BACK_S)) if back)
+TERM_FLIPPED = f"f.flip({axes})" if axes else "f"
+TERM_STEP, TERM_STEP_SAID = "start", "The numbers of a filter follow each other in the order of the loop."
+TERM_REFERENCE_STEP = "first"
+if axes:
+    TERM_STEP = f"(({TERM_TAP_R} * S + {TERM_TAP_S}) * C + c)"
+    TERM_STEP_SAID = (
+        f"The numbers of a filter for this tap begin at <code>({TERM_TAP_R} * S + {TERM_TAP_S}) * C</code>."
+    )
+    TERM_REFERENCE_STEP = (
+        f"(({TERM_TAP_I} * S + {TERM_TAP_S.replace('s)', 'j)') if BACK_S else 'j'}) * depth + channel)"
+    )
+named = " and ".join(name for name, back in (("rows", BACK_R), ("columns", BACK_S)) if back)
+TERM_BACKWARDS = f" Mind the filter: its {named} are read backwards." if axes else ""
+
+# Gap: the order of the cases.
+GAPS = {
+    "overlap": """# NTH. 3 x 3 taps on 56 x 56 pixels: every window fetches its pixels. Counted: pixels that come from memory to the
+#    chip, where a cache of 200 pixels keeps what was used last.
+kept, fetched = {}, 0
+for pixel in range(56 * 56):
+    for tap in range(9):
+        row, col = pixel // 56 - 1 + tap // 3, pixel % 56 - 1 + tap % 3
+        if 0 <= row < 56 and 0 <= col < 56:
+            fetched += (row, col) not in kept
+            kept.pop((row, col), None)
+            kept[row, col] = True
+            if len(kept) > 200:
+                del kept[next(iter(kept))]
+show_gap(NTH, "pixels fetched", 9 * 56 * 56, fetched)""",
+    "ragged": """# NTH. One image of 7 x 7, 512 channels to 512: multiply-adds. Counted: what tiles of 64 pixels x 64 filters multiply.
+show_gap(NTH, "multiply-adds", 7 * 7 * 512 * 9 * 512, 64 * 512 * 9 * 512)""",
+    "border": """# NTH. One image of 7 x 7, 512 channels to 512. Counted: multiply-adds whose pixel is in the image.
+real = sum(0 <= p + r - 1 < 7 for p in range(7) for r in range(3))
+show_gap(NTH, "multiply-adds", 7 * 7 * 512 * 9 * 512, real**2 * 512 * 512)""",
+    "narrow": """# NTH. 64 pixels, 3 x 3 taps, 128 channels and 128 filters in 32 groups: a 32nd of the multiply-adds. Counted: what
+#    tiles of 64 pixels x 16 filters and steps of 16 multiply, if each group has tiles of its own.
+show_gap(NTH, "multiply-adds", 64 * 128 * 9 * 128 // 32, 32 * 64 * 16 * 16 * triton.cdiv(9 * 4, 16))""",
+}
+TERM_CAUSE_1, TERM_CAUSE_2, TERM_CAUSE_3, TERM_CAUSE_4 = causes = drawn(
+    ("overlap", "ragged", "border", "narrow"),
+    ("border", "narrow", "overlap", "ragged"),
+    ("narrow", "overlap", "ragged", "border"),
+    ("ragged", "border", "narrow", "overlap"),
+)
+TERM_GAPS = "\n".join(GAPS[cause].replace("NTH", str(number)) for number, cause in enumerate(causes, start=1))
+TERM_CASE_OVERLAP, TERM_CASE_RAGGED, TERM_CASE_BORDER, TERM_CASE_NARROW = (causes.index(cause) + 1 for cause in GAPS)
 
 # %% [markdown]
 # # Convolution as a matrix product
@@ -41,6 +151,7 @@
 # | d | add groups, bias and ReLU | a kernel that does three steps in one |
 # | e | take the division out of the loop | a kernel for images with the channels last |
 # | f (GPU) | race it on layers of ResNet-50 | a share of a reference kernel's speed |
+# | g | write tests for a convolution | a share of twelve wrong kernels |
 # | challenge | a convolution with one filter per channel | a kernel without a matrix product |
 # | gap | explain why prediction and count differ | four causes |
 #
@@ -70,7 +181,7 @@ import triton
 import triton.language as tl
 
 scorecard = grading.Scorecard(
-    {"a": 10, "b": 10, "c": 25, "d": 15, "e": 15, "f": 5, "f-why": 5, "challenge": 10, "gap": 5},
+    {"a": 10, "b": 10, "c": 20, "d": 15, "e": 15, "f": 5, "f-why": 5, "g": 5, "challenge": 10, "gap": 5},
     gpu=["f"],
     read=["f-why"],
 )
@@ -87,8 +198,8 @@ scorecard = grading.Scorecard(
 #    windows have?
 # 2. `zero_share`: the same filters on an image of 7 x 7 pixels. What share of all multiplications has a zero of the
 #    border as a factor? Give a number between 0 and 1.
-# 3. `fused_gain`: a convolution of 1 x 1 taps turns 64 channels into 256. Then come a bias and ReLU. As three kernels or
-#    as one: how many *times* fewer bytes does the single kernel move?
+# 3. `fused_gain`: a convolution of 1 x 1 taps turns 64 channels into 256. Then come a bias and TERM_THIRD. As three
+#    kernels or as one: how many *times* fewer bytes does the single kernel move?
 # 4. `pieces`: memory delivers pieces of 32 bytes. A program loads 32 channels of one pixel, in numbers of 2 bytes. If
 #    the channels of a pixel are neighbors in memory, that is 2 pieces. How many is it if each channel is stored as an
 #    image of its own?
@@ -124,11 +235,11 @@ predictions = grading.seal(
 # a **stride** of t and a **padding** of z rows and columns of zeros on every side,
 #
 # ```
-# y[n, p, q, k]  =  sum over r, s, c  of   x[n, p t + r - z, q t + s - z, c]  *  f[k, r, s, c]
+# y[n, p, q, k]  =  sum over r, s, c  of   x[n, p t + r - z, q t + s - z, c]  *  f[k, TERM_TAP_R_SAID, TERM_TAP_S_SAID, c]
 # ```
 #
-# where x counts as zero outside the image. In words: the window of result pixel (p, q) begins at row p t - z and column
-# q t - z of the image.
+# where x counts as zero outside the image.TERM_BACKWARDS In words: the window of result pixel (p, q) begins at row
+# p t - z and column q t - z of the image.
 #
 # This lab writes the indices of a tensor in the order image, row, column, channel. In memory, the channels of a pixel
 # may be neighbors, which is called **channels last** or NHWC; or each channel may be an image of its own, **channels
@@ -155,7 +266,7 @@ print("channels first:", tuple(first.shape), first.stride())
 #   the bytes of both.
 # - `implicit_bytes(...)`: one kernel; images and filters are read once, and the result is written once.
 # - `separate_bytes(...)`: that kernel, then one that adds a bias, which has a number per filter, and then one that
-#   applies ReLU, max(y, 0). Each kernel reads all its inputs and writes all its results.
+#   TERM_THIRD_SAID. Each kernel reads all its inputs and writes all its results.
 # - `fused_bytes(...)`: all three steps in one kernel.
 #
 # Do the counting yourself: `mlsys.ops` contains such counts, so it is removed from the package when the lab is graded,
@@ -171,7 +282,7 @@ print("channels first:", tuple(first.shape), first.stride())
 # </details>
 # <details><summary>Hint 3</summary>
 # <code>(size + 2 * padding - taps) // stride + 1</code>. Copied: images + 2 windows + filters + result. Separate:
-# images + filters + 5 results + k. Fused: images + filters + result + k.
+# images + filters + TERM_SEPARATE_SAID. Fused: images + filters + TERM_FUSED_SAID.
 # </details>
 
 
@@ -211,19 +322,20 @@ def implicit_bytes(n, size, c, k, taps, stride, padding, itemsize):
 
 
 def separate_bytes(n, size, c, k, taps, stride, padding, itemsize):
-    """Return the bytes of convolution, bias and ReLU as three kernels."""
+    """Return the bytes of the three steps as three kernels."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("separate_bytes")
     result = n * output_size(size, taps, stride, padding) ** 2 * k
-    return implicit_bytes(n, size, c, k, taps, stride, padding, itemsize) + (4 * result + k) * itemsize
+    return implicit_bytes(n, size, c, k, taps, stride, padding, itemsize) + (TERM_EXTRA) * itemsize
     ### END SOLUTION
 
 
 def fused_bytes(n, size, c, k, taps, stride, padding, itemsize):
-    """Return the bytes of convolution, bias and ReLU as one kernel."""
+    """Return the bytes of the three steps as one kernel."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("fused_bytes")
-    return implicit_bytes(n, size, c, k, taps, stride, padding, itemsize) + k * itemsize
+    result = n * output_size(size, taps, stride, padding) ** 2 * k
+    return implicit_bytes(n, size, c, k, taps, stride, padding, itemsize) + (TERM_FUSED_EXTRA) * itemsize
     ### END SOLUTION
 
 
@@ -236,8 +348,10 @@ layer = (2, 5, 3, 4, 3, 1, 1)
 grading.assert_equal(multiply_adds(*layer), 5400, what=f"multiply_adds{layer}: 200 numbers, 27 products each")
 grading.assert_equal(copied_bytes(*layer, 2), 6316, what=f"copied_bytes{(*layer, 2)}: windows of 50 x 27 numbers")
 grading.assert_equal(implicit_bytes(*layer, 2), 916, what=f"implicit_bytes{(*layer, 2)}: 150 + 108 + 200 numbers")
-grading.assert_equal(separate_bytes(*layer, 2), 2524, what=f"separate_bytes{(*layer, 2)}: and the result 4 times more")
-grading.assert_equal(fused_bytes(*layer, 2), 924, what=f"fused_bytes{(*layer, 2)}: and 4 numbers of the bias")
+grading.assert_equal(
+    separate_bytes(*layer, 2), TERM_SEPARATE_BYTES, what=f"separate_bytes{(*layer, 2)}: two more kernels"
+)
+grading.assert_equal(fused_bytes(*layer, 2), TERM_FUSED_BYTES, what=f"fused_bytes{(*layer, 2)}: all in one kernel")
 layer = (1, 6, 2, 3, 3, 2, 1)
 grading.assert_equal(multiply_adds(*layer), 486, what=f"multiply_adds{layer}: 27 numbers, 18 products each")
 grading.assert_equal(implicit_bytes(*layer, 4), 612, what=f"implicit_bytes{(*layer, 4)}: a stride of 2")
@@ -255,8 +369,8 @@ for itemsize in (1, 2, 4):
     for count, numbers in [
         (copied_bytes, (x + windows) + (windows + f + y)),
         (implicit_bytes, x + f + y),
-        (separate_bytes, (x + f + y) + (y + k + y) + (y + y)),
-        (fused_bytes, x + f + k + y),
+        (separate_bytes, (x + f + y) + (y + k + y) + (TERM_THIRD_NUMBERS)),
+        (fused_bytes, x + f + y + TERM_FUSED_NUMBERS),
     ]:
         grading.assert_equal(count(*layer, itemsize), numbers * itemsize, what=f"a count of bytes for {layer}")
 ### END HIDDEN TESTS
@@ -269,7 +383,7 @@ scorecard.passed("a")
 #
 # - one row per result pixel: pixel m of all, where m = (n P + p) Q + q, and P x Q is the size of a result;
 # - one column per filter;
-# - and a sum over j, which counts taps and channels: j = (r S + s) C + c, with the channels running fastest.
+# - and a sum over j, which counts taps and channels: j = TERM_J, with the TERM_J_FAST running fastest.
 #
 # The matrix of windows, A, has an element for each m and j. It is never stored, so you must be able to say where the
 # element comes from. Write `window_element(m, j, size, c, taps, stride, padding)` for square images and filters. It
@@ -277,11 +391,11 @@ scorecard.passed("a")
 # zeros.
 #
 # <details><summary>Hint 1</summary>
-# Undo the two formulas. If j = (r S + s) C + c with c below C, then c is what remains after a division of j by C. What
-# is the quotient?
+# Undo the two formulas. If j = TERM_J with TERM_FAST below TERM_FAST_SIZE, then TERM_FAST is what remains after a
+# division of j by TERM_FAST_SIZE. What is the quotient?
 # </details>
 # <details><summary>Hint 2</summary>
-# <code>channel = j % c</code>, <code>s = j // c % taps</code>, <code>r = j // (c * taps)</code>. The same with m, Q and
+# <code>channel = TERM_J_CHANNEL</code>, <code>s = TERM_J_COLUMN</code>, <code>r = TERM_J_ROW</code>. The same with m, Q and
 # P. The window of pixel (p, q) begins at row p stride - padding.
 # </details>
 # <details><summary>Hint 3</summary>
@@ -297,10 +411,10 @@ def window_element(m, j, size, c, taps, stride, padding):
     ### BEGIN SOLUTION
     #: raise NotImplementedError("window_element")
     places = (size + 2 * padding - taps) // stride + 1
-    row = m // places % places * stride - padding + j // (c * taps)
-    column = m % places * stride - padding + j // c % taps
+    row = m // places % places * stride - padding + TERM_J_ROW
+    column = m % places * stride - padding + TERM_J_COLUMN
     inside = 0 <= row < size and 0 <= column < size
-    return (m // places**2, row, column, j % c) if inside else None
+    return (m // places**2, row, column, TERM_J_CHANNEL) if inside else None
     ### END SOLUTION
 
 
@@ -316,18 +430,18 @@ def check_element(m, j, sizes, right):
 
 # 5 x 5 pixels, 2 channels, 3 x 3 taps, stride 1, no border: results of 3 x 3, windows of 18 numbers.
 check_element(0, 0, (5, 2, 3, 1, 0), (0, 0, 0, 0))
-check_element(0, 1, (5, 2, 3, 1, 0), (0, 0, 0, 1))  # channels run fastest
-check_element(0, 2, (5, 2, 3, 1, 0), (0, 0, 1, 0))  # then the columns of the filter
-check_element(0, 6, (5, 2, 3, 1, 0), (0, 1, 0, 0))  # then its rows
+check_element(0, TERM_J_OF_CHANNEL_1, (5, 2, 3, 1, 0), (0, 0, 0, 1))  # the next channel
+check_element(0, TERM_J_OF_COLUMN_1, (5, 2, 3, 1, 0), (0, 0, 1, 0))  # the next column of the filter
+check_element(0, TERM_J_OF_ROW_1, (5, 2, 3, 1, 0), (0, 1, 0, 0))  # its next row
 check_element(4, 17, (5, 2, 3, 1, 0), (0, 3, 3, 1))  # pixel (1, 1), the last tap
 check_element(9, 0, (5, 2, 3, 1, 0), (1, 0, 0, 0))  # the second image
 # With a border of 1, the first window begins outside.
 check_element(0, 0, (5, 2, 3, 1, 1), None)
-check_element(0, 8, (5, 2, 3, 1, 1), (0, 0, 0, 0))
+check_element(0, TERM_J_OF_MIDDLE, (5, 2, 3, 1, 1), (0, 0, 0, 0))
 check_element(24, 17, (5, 2, 3, 1, 1), None)
 # A stride of 2: results of 3 x 3.
-check_element(4, 8, (5, 2, 3, 2, 1), (0, 2, 2, 0))
-check_element(5, 9, (5, 2, 3, 2, 1), (0, 2, 4, 1))
+check_element(4, TERM_J_OF_MIDDLE, (5, 2, 3, 2, 1), (0, 2, 2, 0))
+check_element(5, TERM_J_OF_MIDDLE_1, (5, 2, 3, 2, 1), (0, 2, 4, 1))
 ### BEGIN HIDDEN TESTS
 draw = grading.Draws("b")
 for _ in range(4):
@@ -336,7 +450,7 @@ for _ in range(4):
     # Images of their own places, counted from 1, unfolded by the library; zeros are the border.
     places = torch.arange(1.0, 1 + 3 * size * size * channels).reshape(3, size, size, channels)
     unfolded = torch.nn.functional.unfold(places.permute(0, 3, 1, 2), taps, padding=padding, stride=stride)
-    unfolded = unfolded.reshape(3, channels, taps * taps, -1).permute(0, 3, 2, 1).flatten(0, 1).flatten(1)
+    unfolded = unfolded.reshape(3, channels, taps, taps, -1).permute(0, 4, TERM_J_AXES).flatten(0, 1).flatten(1)
     for _ in range(6):
         m, j = draw.integer(0, unfolded.shape[0] - 1), draw.integer(0, unfolded.shape[1] - 1)
         place = int(unfolded[m, j]) - 1
@@ -363,8 +477,9 @@ scorecard.passed("b")
 # - All three have the same dtype, float32 or float16. **The sum is always kept in float32.** Write `tl.dot(a, b, acc,
 #   input_precision="ieee")`; without that option Triton may round float32 inputs to 10 bits.
 #
-# In a kernel, `//` and `%` work on blocks as they do on numbers, as long as nothing is negative. So take the quotients
-# of m and j, which are never negative, before you subtract the padding.
+# The order of j is yours to choose in a kernel.TERM_BACKWARDS There, `//` and `%` work on blocks as they do on numbers,
+# as long as nothing is negative. So take the quotients of m and j, which are never negative, before you subtract the
+# padding.
 #
 # The lab's own functions launch your kernels, so you write only kernels. They refuse what a kernel does not take, with
 # the name of what is wrong. Use `run` to try things out.
@@ -452,7 +567,7 @@ def launch_depthwise(kernel, constants, y, x, f):
 
 def right_conv(x, f, bias=None, stride=1, padding=0, groups=1, relu=False):
     """Return the library's result in float64, rounded to the dtype of x, channels last."""
-    image, filters = x.double().permute(0, 3, 1, 2), f.double().permute(0, 3, 1, 2)
+    image, filters = x.double().permute(0, 3, 1, 2), TERM_FLIPPED.double().permute(0, 3, 1, 2)
     shift = None if bias is None else bias.double()
     y = torch.nn.functional.conv2d(image, filters, shift, stride=stride, padding=padding, groups=groups)
     return (y.relu() if relu else y).permute(0, 2, 3, 1).to(x.dtype).contiguous()
@@ -481,15 +596,15 @@ def run(launch, kernel, constants, x, f, *bias):
 # </details>
 # <details><summary>Hint 2</summary>
 # Before the loop, from <code>m = tl.program_id(0) * TILE_M + tl.arange(0, TILE_M)</code>: n, and the first row and column
-# of each window, <code>m // Q % P * STRIDE - PADDING</code>. In the loop, from <code>j = start + tl.arange(0, TILE_K)</code>:
-# r, s and c. The row is <code>first_row[:, None] + r[None, :]</code>. The mask tests five things: m, j, the row (from
-# both sides) and the column.
+# of each window, <code>m // Q % P * STRIDE - PADDING</code>. In the loop, from <code>j = start + tl.arange(0,
+# TILE_K)</code>: r, s and c. The row is <code>first_row[:, None] + r[None, :]</code>. The mask tests five things: m, j,
+# the row (from both sides) and the column.
 # </details>
 # <details><summary>Hint 3</summary>
 # <code>a = tl.load(x_ptr + n[:, None] * stride_xn + row * stride_xh + col * stride_xw + c[None, :] * stride_xc,
-# mask=inside, other=0.0)</code>. The filters are TILE_K x TILE_N: <code>f_ptr + k[None, :] * stride_fk + (r * stride_fr +
-# s * stride_fs + c * stride_fc)[:, None]</code>, with a mask of j and k. At the end store to <code>y_ptr</code> with n, p,
-# q and k.
+# mask=inside, other=0.0)</code>. The filters are TILE_K x TILE_N: <code>f_ptr + k[None, :] * stride_fk +
+# (TERM_TAP_R * stride_fr + TERM_TAP_S * stride_fs + c * stride_fc)[:, None]</code>, with a mask of j and k. At the end
+# store to <code>y_ptr</code> with n, p, q and k.
 # </details>
 
 
@@ -527,7 +642,11 @@ def conv_kernel(
             images[:, None] + row * stride_xh + col * stride_xw + (c * stride_xc)[None, :], mask=inside, other=0.0
         )
         taken = (r < R)[:, None] & (k < K)[None, :]
-        b = tl.load(filters[None, :] + (r * stride_fr + s * stride_fs + c * stride_fc)[:, None], mask=taken, other=0.0)
+        b = tl.load(
+            filters[None, :] + (TERM_TAP_R * stride_fr + TERM_TAP_S * stride_fs + c * stride_fc)[:, None],
+            mask=taken,
+            other=0.0,
+        )
         acc = tl.dot(a, b, acc, input_precision="ieee")
     out = y_ptr + (n * stride_yn + p * stride_yp + q * stride_yq)[:, None] + (k * stride_yk)[None, :]
     tl.store(out, acc.to(y_ptr.dtype.element_ty), mask=(m < N * P * Q)[:, None] & (k < K)[None, :])
@@ -543,7 +662,7 @@ def conv_kernel(
 # tensor. A store outside a tensor damages a band and is reported; a load outside it brings a NaN into the result. An
 # element that no program writes also shows up as a NaN.
 
-# %% nbgrader={"grade": true, "grade_id": "c-test", "locked": true, "points": 25, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "c", "role": "test", "needs": ["setup"]}
+# %% nbgrader={"grade": true, "grade_id": "c-test", "locked": true, "points": 20, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "c", "role": "test", "needs": ["setup"]}
 draw = grading.Draws("c", DEVICE)
 
 
@@ -661,7 +780,11 @@ def grouped_kernel(
             images[:, None] + row * stride_xh + col * stride_xw + (c * stride_xc)[None, :], mask=inside, other=0.0
         )
         taken = (r < R)[:, None] & (k < K)[None, :]
-        b = tl.load(filters[None, :] + (r * stride_fr + s * stride_fs + c * stride_fc)[:, None], mask=taken, other=0.0)
+        b = tl.load(
+            filters[None, :] + (TERM_TAP_R * stride_fr + TERM_TAP_S * stride_fs + c * stride_fc)[:, None],
+            mask=taken,
+            other=0.0,
+        )
         acc = tl.dot(a, b, acc, input_precision="ieee")
     acc += tl.load(bias_ptr + group * K + k, mask=k < K, other=0.0).to(tl.float32)[None, :]
     if RELU:
@@ -724,10 +847,10 @@ scorecard.passed("d")
 # Your kernel divides in every step, for every j, to find out which tap and channel j is. Integer divisions take many
 # instructions, and the addresses that come out of them show the compiler no pattern, so it loads number by number.
 #
-# For images with the **channels last** there is a better way. If TILE_K divides the number of channels, all j of one step
-# belong to the same tap. So r and s are plain numbers, the channels of a step are neighbors in memory, and a whole row
-# of the block is either inside the image or in the border. The compiler then loads 16 bytes at a time, and with the help
-# of `num_stages` it loads the next steps while this one is multiplied.
+# For images with the **channels last** there is a better way. Let the channels run fastest in j. If TILE_K divides the
+# number of channels, all j of one step belong to the same tap. So r and s are plain numbers, the channels of a step are
+# neighbors in memory, and a whole row of the block is either inside the image or in the border. The compiler then loads
+# 16 bytes at a time, and with the help of `num_stages` it loads the next steps while this one is multiplied.
 #
 # The next step is found by counting: c grows by TILE_K; when it reaches C, it starts again at 0 and s grows by one; when s
 # reaches S, it starts again at 0 and r grows by one.
@@ -749,14 +872,13 @@ scorecard.passed("d")
 # <details><summary>Hint 2</summary>
 # Before the loop: the first row and column of each window, a block of addresses for tap (0, 0) and the first TILE_K
 # channels, and <code>r, s, c = 0, 0, 0</code>. In the loop, the addresses are these plus <code>(r * W + s) * C + c</code>,
-# and the mask has TILE_M elements: m, row + r and col + s. The numbers of a filter follow each other in the order of
-# the loop.
+# and the mask has TILE_M elements: m, row + r and col + s. TERM_STEP_SAID
 # </details>
 # <details><summary>Hint 3</summary>
 # <code>a = tl.load(pixels + ((r * W + s) * C + c), mask=inside[:, None], other=0.0)</code>; <code>b = tl.load(filters +
-# start, mask=(k &lt; K)[None, :], other=0.0)</code> with <code>filters = f_ptr + (k * (R * S * C))[None, :] + tl.arange(0,
-# TILE_K)[:, None]</code>. To count: <code>c += TILE_K</code>, <code>s = tl.where(c == C, s + 1, s)</code>, <code>c =
-# tl.where(c == C, 0, c)</code>, and the same for s and r.
+# TERM_STEP, mask=(k &lt; K)[None, :], other=0.0)</code> with <code>filters = f_ptr + (k * (R * S * C))[None, :] +
+# tl.arange(0, TILE_K)[:, None]</code>. To count: <code>c += TILE_K</code>, <code>s = tl.where(c == C, s + 1, s)</code>,
+# <code>c = tl.where(c == C, 0, c)</code>, and the same for s and r.
 # </details>
 
 
@@ -786,7 +908,7 @@ def stepping_kernel(
     for start in range(0, R * S * C, TILE_K):
         inside = (m < M) & (row + r >= 0) & (row + r < H) & (col + s >= 0) & (col + s < W)
         a = tl.load(pixels + ((r * W + s) * C + c), mask=inside[:, None], other=0.0)
-        b = tl.load(filters + start, mask=(k < K)[None, :], other=0.0)
+        b = tl.load(filters + TERM_STEP, mask=(k < K)[None, :], other=0.0)
         acc = tl.dot(a, b, acc, input_precision="ieee")
         c += TILE_K
         s = tl.where(c == C, s + 1, s)
@@ -914,7 +1036,7 @@ def launch_layer(kernel, constants, y, x, f, bias):
 
 def right_layer(x, f, bias):
     """Return the library's result: convolution and bias, then ReLU."""
-    image, filters = x.permute(0, 3, 1, 2), f.permute(0, 3, 1, 2)
+    image, filters = x.permute(0, 3, 1, 2), TERM_FLIPPED.permute(0, 3, 1, 2)
     y = torch.nn.functional.conv2d(image, filters, bias, padding=f.shape[1] // 2)
     return torch.relu(y).permute(0, 2, 3, 1).contiguous()
 
@@ -972,7 +1094,7 @@ def reference_kernel(
     for first in range(0, R * S * depth, TILE_K):
         there = (place < count) & (top + i >= 0) & (top + i < height) & (left + j >= 0) & (left + j < width)
         values = tl.load(here + ((i * width + j) * depth + channel), mask=there[:, None], other=0.0)
-        factors = tl.load(weight + first, mask=(which < wide)[None, :], other=0.0)
+        factors = tl.load(weight + TERM_REFERENCE_STEP, mask=(which < wide)[None, :], other=0.0)
         total = tl.dot(values, factors, total, input_precision="ieee")
         channel += TILE_K
         over = channel == depth
@@ -1017,6 +1139,177 @@ race
 # ### END SOLUTION
 
 # %% [markdown]
+# ## g. Test a convolution
+#
+# Tests are only as good as the faults that they find. So here you write the tests, and they are tried on kernels. Write
+# `test_conv(conv)`. It gets a function to test, which is called as `conv(x, f, stride, padding)` and computes what
+# question c asks for. Your tests call it with inputs of your choice and compare what comes back. They **refuse** the
+# function by raising an exception, as `assert` and `grading.assert_close` do, or by returning False. Otherwise they
+# accept it.
+#
+# When the lab is graded, your tests meet a right kernel and twelve **mutants**, each with one fault. You get the share
+# of the mutants that your tests find, and nothing if they refuse the right kernel. The feedback says in which cases the
+# mutants that you missed go wrong. It is not worth refusing at random: the right kernel comes several times, among the
+# mutants, and every run is in a new process that knows nothing of the others.
+#
+# The **contract** of the function:
+#
+# - x is (N, H, W, C) and f is (K, R, S, C), both with any strides, both float32 or both float16. The result is (N, P, Q,
+#   K). Arguments that are no convolution are refused with a ValueError.
+# - Behind the function is a kernel with tiles of 16 pixels, 16 filters and 16 values of j. The sum is kept in float32.
+# - Keep your images small: all your tests together have a few seconds. Two images of 7 x 6 pixels are enough for nearly
+#   everything.
+# - A kernel that reaches outside a tensor is stopped, and the call ends in a RuntimeError. Let it pass through, and the
+#   mutant counts as found.
+#
+# `images` draws images and filters, `right_conv(x, f, stride=2, padding=1)` gives the right result, and
+# `grading.assert_close(actual, expected, what="a stride of 2")` compares two tensors within the tolerance of their dtype.
+# `grading.Draws("g", DEVICE)` is what `images` draws from.
+#
+# <details><summary>Hint 1</summary>
+# Look at the test cell of question c: which cases does it try, and which fault does each find? Cases can be combined:
+# one case with nothing square, nothing symmetric and everything ragged finds most mutants at once.
+# </details>
+# <details><summary>Hint 2</summary>
+# Two images of 7 x 6 pixels with 5 channels, 19 filters of 3 x 2 taps, a stride of 2 and a padding of 1. Then the same
+# images with the channels first.
+# </details>
+# <details><summary>Hint 3</summary>
+# What is still missing is a long sum in float16. Take 1024 channels with <code>values="climbing"</code> and filters with
+# <code>values="positive"</code>, as question c does: digits that a short accumulator drops on the way up are missing at
+# the end.
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "g-given", "locked": true, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "setup", "role": "setup"}
+def call_conv(kernel, x, f, stride, padding):
+    """Check the arguments, launch a kernel in tiles of 16 x 16 and steps of 16, and return y."""
+    for name, value in (("x", x), ("f", f)):
+        if not isinstance(value, torch.Tensor) or value.dim() != 4:
+            raise ValueError(f"{name} must be a tensor of four dimensions")
+    for name, value, least in (("stride", stride, 1), ("padding", padding, 0)):
+        if type(value) is not int or not least <= value <= 8:
+            raise ValueError(f"{name} is {value!r}: give an int from {least} to 8")
+    return run(
+        launch_conv, kernel, {"STRIDE": stride, "PADDING": padding, "TILE_M": 16, "TILE_N": 16, "TILE_K": 16}, x, f
+    )
+
+
+# Four functions to try your tests on, in PyTorch; what is wrong with them are faults as kernels have them.
+
+
+def right_example(x, f, stride, padding):
+    """Do what the contract says."""
+    return right_conv(x, f, stride=stride, padding=padding)
+
+
+def borderless_example(x, f, stride, padding):
+    """Take the nearest pixel where there is a border of zeros."""
+    if padding:
+        around = torch.nn.ReplicationPad2d(padding)(x.float().permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
+        x = around.to(x.dtype)
+    return right_conv(x, f, stride=stride)
+
+
+def ragged_example(x, f, stride, padding):
+    """Leave out the filters of the last tile, if it is not whole."""
+    y = right_conv(x, f, stride=stride, padding=padding)
+    y[..., f.shape[0] // 16 * 16 :] = float("nan")
+    return y
+
+
+def square_example(x, f, stride, padding):
+    """Take rows of the filters for columns, where a filter has as many of both."""
+    return right_conv(x, f.transpose(1, 2) if f.shape[1] == f.shape[2] else f, stride=stride, padding=padding)
+
+
+EXAMPLES = {
+    "has something else than zeros in the border": borderless_example,
+    "leaves out the last filters if they are not a whole tile": ragged_example,
+    "takes rows for columns in square filters": square_example,
+}
+
+
+# %% nbgrader={"grade": false, "grade_id": "g-tests", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "g", "role": "solution", "needs": ["setup"], "title": "Test a convolution"}
+def test_conv(conv):
+    """Refuse conv if it is wrong: raise an exception or return False."""
+    ### BEGIN SOLUTION
+    #: raise NotImplementedError("test_conv: write it, then delete this line")
+    draw = grading.Draws("g", DEVICE)
+    for layout in ("last", "first"):
+        for taps in ((3, 2), (3, 3)):
+            x, f = images(draw, 2, 7, 6, 5, layout), images(draw, 19, *taps, 5, layout)
+            right = right_conv(x, f, stride=2, padding=1)
+            grading.assert_close(conv(x, f, 2, 1), right, what=f"channels {layout}, {taps} taps")
+    x = images(draw, 1, 2, 2, 1024, values="climbing").half()
+    f = images(draw, 3, 1, 1, 1024, values="positive").half()
+    grading.assert_close(conv(x, f, 1, 0), right_conv(x, f), what="a long sum")
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "g-test", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "g", "role": "test", "needs": ["setup"]}
+score = grading.score_tests(test_conv, right=right_example, wrong=EXAMPLES)
+scorecard.passed("g", score.fraction)
+
+
+### BEGIN HIDDEN TESTS
+@triton.jit
+def tested_kernel(
+    in_ptr, taps_ptr, out_ptr, count, height, width, depth, wide, down, across, in_n, in_h, in_w, in_c,
+    taps_k, taps_r, taps_s, taps_c, out_n, out_p, out_q, out_k, S: tl.constexpr, R: tl.constexpr,
+    PADDING: tl.constexpr, STRIDE: tl.constexpr, TILE_K: tl.constexpr, TILE_N: tl.constexpr, TILE_M: tl.constexpr,
+):  # fmt: skip # the right kernel, of which the mutants are made
+    place = tl.program_id(0) * TILE_M + tl.arange(0, TILE_M)
+    which = tl.program_id(1) * TILE_N + tl.arange(0, TILE_N)
+    there = place < count * down * across
+    wanted = which < wide
+    image = place // (down * across)
+    top = place // across % down * STRIDE - PADDING
+    left = place % across * STRIDE - PADDING
+    total = tl.zeros((TILE_M, TILE_N), tl.float32)
+    for first in range(0, R * S * depth, TILE_K):
+        step = first + tl.arange(0, TILE_K)
+        channel, i, tap = step % depth, step // depth // S, step // depth % S
+        y, x = top[:, None] + i[None, :], left[:, None] + tap[None, :]
+        inside = (y >= 0) & (y < height) & (x >= 0) & (x < width) & there[:, None] & (i < R)[None, :]
+        where = (image * in_n)[:, None] + y * in_h + x * in_w + (channel * in_c)[None, :]
+        values = tl.load(in_ptr + where, mask=inside, other=0.0)
+        where = (TERM_TAP_I * taps_r + TERM_TAP_TAP * taps_s + channel * taps_c)[:, None] + (which * taps_k)[None, :]
+        factors = tl.load(taps_ptr + where, mask=(i < R)[:, None] & wanted[None, :], other=0.0)
+        total = tl.dot(values, factors, total, input_precision="ieee")
+    where = image * out_n + place // across % down * out_p + place % across * out_q
+    where = where[:, None] + (which * out_k)[None, :]
+    tl.store(out_ptr + where, total.to(out_ptr.dtype.element_ty), mask=there[:, None] & wanted[None, :])
+
+
+mutants = {
+    "is wrong in the last pixels if they are not a whole tile": (
+        "place < count * down * across", "place < count * down * across // TILE_M * TILE_M",
+    ),
+    "is wrong for the last filters if they are not a whole tile": ("which < wide", "which < wide // TILE_N * TILE_N"),
+    "is wrong if taps times channels are not whole steps": (
+        "range(0, R * S * depth, TILE_K)", "range(0, R * S * depth // TILE_K * TILE_K, TILE_K)",
+    ),
+    "is wrong above the first row of an image": ("(y >= 0) & (y < height)", "(y < height)"),
+    "is wrong right of the last column of an image": ("(x >= 0) & (x < width)", "(x >= 0)"),
+    "is wrong for a stride of more than 1": ("place % across * STRIDE", "place % across"),
+    "is wrong with a border of zeros": ("* STRIDE - PADDING\n    total", "* STRIDE\n    total"),
+    "is wrong if rows and columns of a filter differ": (
+        "TERM_TAP_I * taps_r + TERM_TAP_TAP * taps_s", "TERM_TAP_TAP * taps_r + TERM_TAP_I * taps_s",
+    ),
+    "is wrong from the second image on": ("(image * in_n)", "(image * 0)"),
+    "is wrong if the channels of a pixel are not neighbors in memory": ("channel * in_c", "channel"),
+    "is wrong from the seventeenth filter on": ("tl.program_id(1) * TILE_N", "0"),
+    "is wrong for long sums of float16 products": (
+        'total = tl.dot(values, factors, total, input_precision="ieee")',
+        'total = tl.dot(values, factors, total, input_precision="ieee").to(out_ptr.dtype.element_ty).to(tl.float32)',
+    ),
+}  # fmt: skip # what each mutant does, what it replaces in the right kernel, and by what
+score = grading.score_tests(test_conv, call=call_conv, right=tested_kernel, wrong=mutants)
+### END HIDDEN TESTS
+score
+
+# %% [markdown]
 # ## Challenge: one filter per channel
 #
 # In a **depthwise** convolution there are as many groups as channels: each channel has one filter of its own. Nothing is
@@ -1028,7 +1321,7 @@ race
 #
 # - Program (i, l) computes pixels i PIXELS ... and channels l CHANNELS ...
 # - x is (N, H, W, C), f is (R, S, C) and y is (N, P, Q, C), all contiguous; M is the number of all result pixels.
-# - y[n, p, q, c] = sum over r and s of x[n, p STRIDE + r - PADDING, q STRIDE + s - PADDING, c] * f[r, s, c]. The dtype is
+# - y[n, p, q, c] = sum over r and s of x[n, p STRIDE + r - PADDING, q STRIDE + s - PADDING, c] * f[TERM_TAP_R_SAID, TERM_TAP_S_SAID, c]. The dtype is
 #   float32 or float16; the sum is kept in float32.
 #
 # <details><summary>Hint 1</summary>
@@ -1040,9 +1333,9 @@ race
 # column and channel. Convert both blocks to float32 before you multiply.
 # </details>
 # <details><summary>Hint 3</summary>
-# <code>x = tl.load(x_ptr + (((n * H + row) * W + col) * C)[:, None] + c[None, :], mask=inside[:, None] &amp; (c &lt; C)[None,
-# :], other=0.0)</code>; <code>f = tl.load(f_ptr + (r * S + s) * C + c, mask=c &lt; C, other=0.0)</code>; <code>acc +=
-# x.to(tl.float32) * f.to(tl.float32)[None, :]</code>.
+# <code>x = tl.load(x_ptr + (((n * H + row) * W + col) * C)[:, None] + c[None, :], mask=inside[:, None] &amp; (c &lt;
+# C)[None, :], other=0.0)</code>; <code>f = tl.load(f_ptr + (TERM_TAP_R * S + TERM_TAP_S) * C + c, mask=c &lt; C,
+# other=0.0)</code>; <code>acc += x.to(tl.float32) * f.to(tl.float32)[None, :]</code>.
 # </details>
 
 
@@ -1068,7 +1361,7 @@ def depthwise_kernel(
             inside = (m < M) & (row >= 0) & (row < H) & (col >= 0) & (col < W)
             pixels = x_ptr + (((n * H + row) * W + col) * C)[:, None] + c[None, :]
             x = tl.load(pixels, mask=inside[:, None] & (c < C)[None, :], other=0.0)
-            f = tl.load(f_ptr + (r * S + s) * C + c, mask=c < C, other=0.0)
+            f = tl.load(f_ptr + (TERM_TAP_R * S + TERM_TAP_S) * C + c, mask=c < C, other=0.0)
             acc += x.to(tl.float32) * f.to(tl.float32)[None, :]
     out = y_ptr + (m.to(tl.int64) * C)[:, None] + c[None, :]
     tl.store(out, acc.to(y_ptr.dtype.element_ty), mask=(m < M)[:, None] & (c < C)[None, :])
@@ -1126,27 +1419,7 @@ def show_gap(case, what, predicted, counted):
     print(f"case {case}, {what}: predicted {predicted:,}, counted {counted:,}, {counted / predicted:.2f} times as many")
 
 
-# 1. 3 x 3 taps on 56 x 56 pixels: every window fetches its pixels. Counted: pixels that come from memory to the chip,
-#    where a cache of 200 pixels keeps what was used last.
-kept, fetched = {}, 0
-for pixel in range(56 * 56):
-    for tap in range(9):
-        row, col = pixel // 56 - 1 + tap // 3, pixel % 56 - 1 + tap % 3
-        if 0 <= row < 56 and 0 <= col < 56:
-            fetched += (row, col) not in kept
-            kept.pop((row, col), None)
-            kept[row, col] = True
-            if len(kept) > 200:
-                del kept[next(iter(kept))]
-show_gap(1, "pixels fetched", 9 * 56 * 56, fetched)
-# 2. One image of 7 x 7, 512 channels to 512: multiply-adds. Counted: what tiles of 64 pixels x 64 filters multiply.
-show_gap(2, "multiply-adds", 7 * 7 * 512 * 9 * 512, 64 * 512 * 9 * 512)
-# 3. The same layer. Counted: multiply-adds whose pixel is in the image.
-real = sum(0 <= p + r - 1 < 7 for p in range(7) for r in range(3))
-show_gap(3, "multiply-adds", 7 * 7 * 512 * 9 * 512, real**2 * 512 * 512)
-# 4. 64 pixels, 3 x 3 taps, 128 channels and 128 filters in 32 groups: a 32nd of the multiply-adds. Counted: what tiles
-#    of 64 pixels x 16 filters and steps of 16 multiply, if each group has tiles of its own.
-show_gap(4, "multiply-adds", 64 * 128 * 9 * 128 // 32, 32 * 64 * 16 * 16 * triton.cdiv(9 * 4, 16))
+TERM_GAPS
 
 # %% [markdown]
 # Name the cause of each gap. The choices:
@@ -1163,12 +1436,12 @@ show_gap(4, "multiply-adds", 64 * 128 * 9 * 128 // 32, 32 * 64 * 16 * 16 * trito
 # Which cases have a count that is lower than predicted?
 # </details>
 # <details><summary>Hint 2</summary>
-# Case 2 depends on the size of a tile, and case 3 does not. In case 4, how many filters does one group have, and how many
-# does a tile compute?
+# Case TERM_CASE_RAGGED depends on the size of a tile, and case TERM_CASE_BORDER does not. In case TERM_CASE_NARROW, how
+# many filters does one group have, and how many does a tile compute?
 # </details>
 # <details><summary>Hint 3</summary>
-# Case 1: of nine fetches about eight find their pixel on the chip. Case 2: 64 / 49 is 1.31. Case 3: (19 / 21) squared is
-# 0.82. Case 4: 16 / 4 times 48 / 36 is 5.33.
+# Case TERM_CASE_OVERLAP: of nine fetches about eight find their pixel on the chip. Case TERM_CASE_RAGGED: 64 / 49 is 1.31.
+# Case TERM_CASE_BORDER: (19 / 21) squared is 0.82. Case TERM_CASE_NARROW: 16 / 4 times 48 / 36 is 5.33.
 # </details>
 
 # %% nbgrader={"grade": false, "grade_id": "gap-causes", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "gap", "role": "solution", "needs": ["setup"], "title": "Why prediction and count differ"}
@@ -1177,10 +1450,10 @@ show_gap(4, "multiply-adds", 64 * 128 * 9 * 128 // 32, 32 * 64 * 16 * 16 * trito
 #: cause_2 = None
 #: cause_3 = None
 #: cause_4 = None
-cause_1 = "overlap"
-cause_2 = "ragged"
-cause_3 = "border"
-cause_4 = "narrow"
+cause_1 = "TERM_CAUSE_1"
+cause_2 = "TERM_CAUSE_2"
+cause_3 = "TERM_CAUSE_3"
+cause_4 = "TERM_CAUSE_4"
 ### END SOLUTION
 
 # %% nbgrader={"grade": true, "grade_id": "gap-test", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "gap", "role": "test", "needs": ["setup"]}
@@ -1190,7 +1463,7 @@ for number, cause in enumerate((cause_1, cause_2, cause_3, cause_4), start=1):
     choices = ("overlap", "ragged", "border", "narrow", "copy", "rounding")
     assert cause in choices, f"cause_{number} is {cause!r}; choose one of {', '.join(choices)}"
 ### BEGIN HIDDEN TESTS
-key = ("overlap", "ragged", "border", "narrow")
+key = ("TERM_CAUSE_1", "TERM_CAUSE_2", "TERM_CAUSE_3", "TERM_CAUSE_4")
 for number, (said, true) in enumerate(zip((cause_1, cause_2, cause_3, cause_4), key, strict=True), start=1):
     assert said == true, f"cause_{number}: {said!r} does not make this gap; do the sums of the hints"
 ### END HIDDEN TESTS
@@ -1202,6 +1475,7 @@ scorecard.answered("gap")
 # Your predictions beside what was counted and measured:
 
 # %%
+real = sum(0 <= p + r - 1 < 7 for p in range(7) for r in range(3))  # rows of pixels that a tap finds in the image
 grown = (copied_bytes(1, 56, 64, 64, 3, 1, 1, 2) - implicit_bytes(1, 56, 64, 64, 3, 1, 1, 2)) / 2 / (56 * 56 * 64 * 2)
 channel_bytes = torch.empty(1, 32, 56, 56).stride(1) * 2  # from one channel of a pixel to the next, channels first
 grading.compare(
@@ -1242,6 +1516,15 @@ axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18), ncol=2, fontsize=9)
 
 # %%
 scorecard
+
+# %% [markdown]
+# **Your work log.** Each run of a test cell is noted in the output of that cell, with its verdict and its time. The
+# picture shows all of them, from left to right. The log is yours and used for nothing else: it gives no points, and
+# grading does not read it. It is in the outputs of this notebook and nowhere else, so an instructor sees it only if you
+# hand it in. If you would rather not, clear the outputs of all cells before you hand in; your points stay the same.
+
+# %%
+scorecard.work_log
 
 # %% [markdown]
 # **Hand in** this notebook with all cells run, from the top, in order (*Kernel, Restart and run all*; in Colab

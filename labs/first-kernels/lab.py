@@ -14,6 +14,80 @@
 #     withheld: [mlsys.ops]
 # ---
 
+# %% mlsys={"role": "variants"}
+from mlsys.course.term import drawn
+
+# Questions a and b: what is added. Factors are powers of two, so that float16 rounds once.
+TERM_ADD, TERM_ADD_SAID = drawn(
+    ("x + y", "x[i] + y[i]"),
+    ("x + 2 * y", "x[i] + 2 y[i]"),
+    ("x - y", "x[i] - y[i]"),
+    ("2 * x - y", "2 x[i] - y[i]"),
+)
+TERM_ADD_TILE, TERM_ADD_TILE_SAID = drawn(
+    ("x + y", "x[i, j] + y[i, j]"), ("x - 4 * y", "x[i, j] - 4 y[i, j]"), ("4 * x + y", "4 x[i, j] + y[i, j]")
+)
+
+# Questions c, j and k: how x is shifted, in the names of the solution and of the reference; and a shift of large numbers.
+TERM_SHIFTED, TERM_SHIFTED_SAID, TERM_VALUE_SHIFTED, sign = drawn(
+    ("x + shift", "x[i, j] + shift[i]", "value + more", 1),
+    ("x - shift", "x[i, j] - shift[i]", "value - more", -1),
+    ("2 * x + shift", "2 x[i, j] + shift[i]", "2 * value + more", 1),
+    ("x - 2 * shift", "x[i, j] - 2 shift[i]", "value - 2 * more", -1),
+)
+TERM_LARGE_SHIFT, TERM_LARGER_SHIFT = sign * 20_000.0, sign * 30_000.0
+TERM_LARGER_SHIFT_SAID = f"{sign * 30_000:,}"
+
+# Question f: other warps, and another load.
+TERM_WARPS = drawn(8, 2, 16)
+TERM_NUMBERS_ON_WARPS = 1024 // (32 * TERM_WARPS)
+TERM_WHICH_LOAD, TERM_MASK_REGISTER = drawn(("first", "%p1"), ("second", "%p2"))
+
+# Question g: what counts as flat.
+TERM_FLAT = drawn(1.25, 1.45, 1.15, 1.35)
+
+# Questions h and i: which fault is in which of two kernels, and what one kernel looks for.
+TERM_FAULT_1, TERM_RELU_FAULT, TERM_FAULT_5, TERM_VECTOR_FAULT = drawn(
+    (
+        "mask",
+        "tl.store(y_ptr + index, tl.maximum(x, 0.0))",
+        "bounds",
+        "a = tl.load(a_ptr + row * stride_ar + k * stride_ak, mask=k <= K, other=0.0)\n"
+        "b = tl.load(b_ptr + k, mask=k <= K, other=0.0)",
+    ),
+    (
+        "bounds",
+        "tl.store(y_ptr + index, tl.maximum(x, 0.0), mask=index <= N)",
+        "mask",
+        "a = tl.load(a_ptr + row * stride_ar + k * stride_ak)\nb = tl.load(b_ptr + k)",
+    ),
+)
+TERM_ROW_KERNEL, TERM_LOWEST, TERM_MIN, TERM_INF = drawn(
+    ("row_lowest_kernel", "smallest", "min", "inf"), ("row_highest_kernel", "largest", "max", "-inf")
+)
+
+# Gap: the order of the cases.
+GAPS = {
+    "overhead": """# NTH. Add 1 to each of 4096 float32 numbers; launches are queued in a row.
+print(f"case NTH: predicted {predicted_us(8 * 4096):10.3f}, measured {TIMES_US['queued'][3]:10.2f}")""",
+    "sectors": """# NTH. Read 67,108,864 float32 numbers that are 8 places apart: every eighth number of a long vector.
+print(f"case NTH: predicted {predicted_us(4 * 67_108_864):10.1f}, measured {478.6:10.1f}")""",
+    "cache": """# NTH. Copy a vector of 16 MiB to another one, again and again: 32 MiB are read and written each time.
+print(f"case NTH: predicted {predicted_us(33_554_432):10.2f}, measured {5.59:10.2f}")""",
+    "waiting": """# NTH. A thousand small launches; after each, the program looks at the result before it goes on.
+print(f"case NTH: predicted {1000 * TIMES_US['queued'][3]:10.0f}, measured {1000 * TIMES_US['waited'][3]:10.0f}")""",
+}
+TERM_CAUSE_1, TERM_CAUSE_2, TERM_CAUSE_3, TERM_CAUSE_4 = causes = drawn(
+    ("overhead", "sectors", "cache", "waiting"),
+    ("cache", "overhead", "waiting", "sectors"),
+    ("waiting", "cache", "sectors", "overhead"),
+    ("sectors", "waiting", "overhead", "cache"),
+)
+TERM_GAPS = "\n".join(GAPS[cause].replace("NTH", str(number)) for number, cause in enumerate(causes, start=1))
+TERM_CASE_OVERHEAD, TERM_CASE_SECTORS, TERM_CASE_WAITING = (
+    causes.index(cause) + 1 for cause in ("overhead", "sectors", "waiting")
+)
+
 # %% [markdown]
 # # First kernels
 #
@@ -38,6 +112,7 @@
 # | g | find the size at which time stops falling | the third regime: overhead |
 # | h, i | find the faults of six kernels, and repair them | six names and six repairs |
 # | j (GPU) | race your kernel of question c | a share of a reference kernel's speed |
+# | k | write tests for a kernel | a share of twelve wrong kernels |
 # | challenge | a histogram without atomics in memory | partial results in registers |
 # | gap | explain why prediction and measurement differ | four causes |
 #
@@ -68,8 +143,8 @@ import triton.language as tl
 
 scorecard = grading.Scorecard(
     {
-        "a": 5, "b": 10, "c": 10, "d": 15, "e": 10, "f": 10, "g": 5, "g-why": 5,
-        "h": 5, "i": 10, "j": 5, "challenge": 5, "gap": 5,
+        "a": 5, "b": 10, "c": 10, "d": 10, "e": 10, "f": 10, "g": 5, "g-why": 5,
+        "h": 5, "i": 10, "j": 5, "k": 5, "challenge": 5, "gap": 5,
     },
     gpu=["j"],
     read=["g-why"],
@@ -169,6 +244,12 @@ def tiles(shape, constants):
     return triton.cdiv(shape[0], constants["ROWS"]), triton.cdiv(shape[1], constants["COLS"])
 
 
+def right_add(x, y):
+    """Return what add_kernel computes, from float64."""
+    dtype, x, y = x.dtype, x.double(), y.double()
+    return (TERM_ADD).to(dtype)
+
+
 def launch_add_matrices(kernel, constants, out, x, y):
     """Launch one program per tile."""
     kernel[tiles(x.shape, constants)](x, y, out, *x.shape, *x.stride(), *y.stride(), *out.stride(), **constants)
@@ -181,9 +262,21 @@ def launch_add_matrices_turned(kernel, constants, out, x, y):
     out.copy_(turned)
 
 
+def right_add_matrices(x, y):
+    """Return what add_matrices_kernel computes, from float64."""
+    dtype, x, y = x.dtype, x.double(), y.double()
+    return (TERM_ADD_TILE).to(dtype)
+
+
 def launch_shift_scale(kernel, constants, out, x, shift, scale):
     """Launch one program per tile."""
     kernel[tiles(x.shape, constants)](x, shift, scale, out, *x.shape, *x.stride(), *out.stride(), **constants)
+
+
+def right_shift_scale(x, shift, scale):
+    """Return the library's result, in two passes."""
+    shift, scale = shift[:, None], scale[:, None]
+    return (TERM_SHIFTED) * scale
 
 
 def without_programs(constants):
@@ -244,7 +337,7 @@ def run(launch, kernel, constants, out, *inputs):
 # %% [markdown]
 # ## a. Add two vectors
 #
-# Write `add_kernel`: out[i] = x[i] + y[i] for i from 0 to N - 1.
+# Write `add_kernel`: out[i] = TERM_ADD_SAID for i from 0 to N - 1.
 #
 # The **contract**:
 #
@@ -259,8 +352,8 @@ def run(launch, kernel, constants, out, *inputs):
 # Every load and the store need the same mask: <code>index &lt; N</code>.
 # </details>
 # <details><summary>Hint 3</summary>
-# <code>x = tl.load(x_ptr + index, mask=inside, other=0.0)</code>, the same for y, then <code>tl.store(out_ptr + index, x
-# + y, mask=inside)</code>.
+# <code>x = tl.load(x_ptr + index, mask=inside, other=0.0)</code>, the same for y, then <code>tl.store(out_ptr + index,
+# TERM_ADD, mask=inside)</code>.
 # </details>
 
 
@@ -274,7 +367,7 @@ def add_kernel(x_ptr, y_ptr, out_ptr, N, BLOCK: tl.constexpr):
     inside = index < N
     x = tl.load(x_ptr + index, mask=inside, other=0.0)
     y = tl.load(y_ptr + index, mask=inside, other=0.0)
-    tl.store(out_ptr + index, x + y, mask=inside)
+    tl.store(out_ptr + index, TERM_ADD, mask=inside)
     ### END SOLUTION
 
 
@@ -295,7 +388,7 @@ draw = grading.Draws("a", DEVICE)
 def check_add(n, block, what, dtype="float32"):
     """Compare add_kernel with the sum in float64."""
     x, y = (draw.matrix(1, n, dtype=dtype, layout="offset")[0] for _ in "xy")
-    right = (x.double() + y.double()).to(x.dtype)
+    right = right_add(x, y)
     what = f"add_kernel, {what}: N = {n}, BLOCK = {block}"
     grading.check_kernel(add_kernel, {"BLOCK": block}, [x, y], right, launch=launch_add, what=what)
 
@@ -332,7 +425,7 @@ scorecard.passed("a")
 # Comparisons combine with `&`: `(row[:, None] < rows) & (col[None, :] < cols)`. Mind the brackets: in Python, `&`
 # binds more tightly than `<`.
 #
-# Write `add_matrices_kernel`: out[i, j] = x[i, j] + y[i, j].
+# Write `add_matrices_kernel`: out[i, j] = TERM_ADD_TILE_SAID.
 #
 # The **contract**:
 #
@@ -371,7 +464,7 @@ def add_matrices_kernel(
     inside = (row < rows) & (col < cols)
     x = tl.load(x_ptr + row * stride_xr + col * stride_xc, mask=inside, other=0.0)
     y = tl.load(y_ptr + row * stride_yr + col * stride_yc, mask=inside, other=0.0)
-    tl.store(out_ptr + row * stride_or + col * stride_oc, x + y, mask=inside)
+    tl.store(out_ptr + row * stride_or + col * stride_oc, TERM_ADD_TILE, mask=inside)
     ### END SOLUTION
 
 
@@ -386,7 +479,7 @@ draw = grading.Draws("b", DEVICE)
 
 def check_add_matrices(x, y, what, tile=(4, 16), launch=launch_add_matrices):
     """Compare add_matrices_kernel with the sum in float64."""
-    right = (x.double() + y.double()).to(x.dtype)
+    right = right_add_matrices(x, y)
     constants = {"ROWS": tile[0], "COLS": tile[1]}
     what = f"add_matrices_kernel, {what}: {tuple(x.shape)}, {constants}"
     grading.check_kernel(add_matrices_kernel, constants, [x, y], right, launch=launch, what=what, tile=tile)
@@ -422,10 +515,10 @@ scorecard.passed("b")
 #
 # A matrix x has `rows` rows and `cols` columns; shift and scale are vectors with one number **per row**:
 #
-# y[i, j] = (x[i, j] + shift[i]) * scale[i]
+# y[i, j] = (TERM_SHIFTED_SAID) * scale[i]
 #
-# Written as two kernels, the first reads x and shift and writes a matrix t = x + shift; the second reads t and scale
-# and writes y. Every tensor is in DRAM, the large memory beside the chip. **Fused** into one kernel, the sum stays in
+# Written as two kernels, the first reads x and shift and writes a matrix t = TERM_SHIFTED; the second reads t and
+# scale and writes y. Every tensor is in DRAM, the large memory beside the chip. **Fused** into one kernel, the sum stays in
 # the **registers**, the few numbers that each thread can hold on the chip, and t is never written.
 #
 # First count, reads and writes together, as plain ints, exact for all sizes. Every number has `itemsize` bytes, and
@@ -452,7 +545,7 @@ scorecard.passed("b")
 # <details><summary>Hint 3</summary>
 # <code>(4 * rows * cols + 2 * rows) * itemsize</code> for two passes. If <code>row</code> has the shape ROWS x 1, so has
 # <code>shift = tl.load(shift_ptr + row, mask=row &lt; rows, other=0.0).to(tl.float32)</code>, and
-# <code>(x + shift) * scale</code> combines it with the tile.
+# <code>(TERM_SHIFTED) * scale</code> combines it with the tile.
 # </details>
 
 
@@ -480,7 +573,7 @@ def shift_scale_kernel(
     stride_xr, stride_xc, stride_yr, stride_yc,
     ROWS: tl.constexpr, COLS: tl.constexpr,
 ):  # fmt: skip
-    """Compute one tile of y = (x + shift) * scale per program."""
+    """Compute one tile of y = (TERM_SHIFTED) * scale per program."""
     ### BEGIN SOLUTION
     #: pass  # your kernel
     # 64-bit, because row * stride passes 2^31 in a matrix of more than 2^31 elements.
@@ -491,7 +584,7 @@ def shift_scale_kernel(
     x = tl.load(x_ptr + row * stride_xr + col * stride_xc, mask=inside, other=0.0).to(tl.float32)
     shift = tl.load(shift_ptr + row, mask=in_rows, other=0.0).to(tl.float32)
     scale = tl.load(scale_ptr + row, mask=in_rows, other=0.0).to(tl.float32)
-    y = (x + shift) * scale
+    y = (TERM_SHIFTED) * scale
     tl.store(y_ptr + row * stride_yr + col * stride_yc, y.to(y_ptr.dtype.element_ty), mask=inside)
     ### END SOLUTION
 
@@ -512,7 +605,7 @@ grading.assert_equal(one_pass_bytes(2, 3, 4), 64, what="one_pass_bytes(2, 3, 4)"
 def check_shift_scale(x, what, tile=(4, 16)):
     """Compare shift_scale_kernel with the formula in float64."""
     shift, scale = (draw.matrix(1, x.shape[0])[0].to(x.dtype) for _ in range(2))
-    right = ((x.double() + shift.double()[:, None]) * scale.double()[:, None]).to(x.dtype)
+    right = right_shift_scale(x.double(), shift.double(), scale.double()).to(x.dtype)
     constants = {"ROWS": tile[0], "COLS": tile[1]}
     what = f"shift_scale_kernel, {what}: {tuple(x.shape)}, {constants}"
     inputs = [x, shift, scale]
@@ -531,10 +624,10 @@ check_shift_scale(draw.matrix(9, 40, layout="offset"), "a window in a larger mat
 check_shift_scale(draw.matrix(9, 40), "other tile sizes", (1, 128))
 check_shift_scale(40_000 + 20_000 * draw.matrix(5, 40, values="positive"), "large values")
 large = (40_000 + 20_000 * draw.matrix(5, 40, values="positive")).half()
-ones = torch.full((5,), 20_000.0, device=DEVICE).half()
-right = ((large.double() + 20_000) / 2).half()
+shifts, quarters = (torch.full((5,), number, device=DEVICE).half() for number in (TERM_LARGE_SHIFT, 0.25))
+right = right_shift_scale(large.double(), shifts.double(), quarters.double()).half()
 grading.check_kernel(
-    shift_scale_kernel, {"ROWS": 4, "COLS": 16}, [large, ones, ones.new_full((5,), 0.5)], right,
+    shift_scale_kernel, {"ROWS": 4, "COLS": 16}, [large, shifts, quarters], right,
     launch=launch_shift_scale, what="shift_scale_kernel, float16 numbers whose sum is larger than 65504", tile=(4, 16),
 )  # fmt: skip
 ### BEGIN HIDDEN TESTS
@@ -616,7 +709,7 @@ def sum_kernel(x_ptr, sums_ptr, N, share, BLOCK: tl.constexpr):
 ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "d-test", "locked": true, "points": 15, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "d", "role": "test", "needs": ["setup"]}
+# %% nbgrader={"grade": true, "grade_id": "d-test", "locked": true, "points": 10, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "d", "role": "test", "needs": ["setup"]}
 draw = grading.Draws("d", DEVICE)
 
 
@@ -818,9 +911,10 @@ for kernel, launch, constants, tensors in (
 # %% [markdown]
 # ## f. Read what the compiler made
 #
-# Triton compiles a kernel in several steps. Here are three of its intermediate texts for `add_kernel` with float32
-# vectors, BLOCK = 1024 and 4 **warps** (a warp is 32 threads that work in step; 4 warps are 128 threads), compiled for
-# an A100. N is 1,048,576. Lines that do not matter here are left out, and so are the types that each line repeats.
+# Triton compiles a kernel in several steps. Here are three of its intermediate texts for an `add_kernel` with out[i]
+# = x[i] + y[i], for float32 vectors, BLOCK = 1024 and 4 **warps** (a warp is 32 threads that work in step; 4 warps are
+# 128 threads), compiled for an A100. N is 1,048,576. Lines that do not matter here are left out, and so are the types
+# that each line repeats.
 #
 # **1. Triton's own language (TTIR).** It looks like your kernel, with blocks:
 #
@@ -888,8 +982,9 @@ for kernel, launch, constants, tensors in (
 #
 # 1. `numbers_per_thread`: how many numbers of the block of x does one thread hold in all?
 # 2. `bytes_at_once`: how many bytes does one load instruction of the first PTX bring to one thread?
-# 3. `mask_register`: which register, such as `"%r5"`, tells in the first PTX whether the thread's *first* load happens?
-# 4. `numbers_on_8_warps`: the same block on 8 warps: how many numbers does a thread hold?
+# 3. `mask_register`: which register, such as `"%r5"`, tells in the first PTX whether the thread's *TERM_WHICH_LOAD*
+#    load happens?
+# 4. `numbers_on_other_warps`: the same block on TERM_WARPS warps: how many numbers does a thread hold?
 # 5. `why_single`: why does the kernel for N = 1,000,003 load its numbers one by one? `"mask"`: four neighbors no longer
 #    share one answer to index < N. `"registers"`: there are not enough registers. `"warps"`: there are too few warps.
 #    `"alignment"`: the addresses do not begin at multiples of 16 bytes.
@@ -900,8 +995,8 @@ for kernel, launch, constants, tensors in (
 # 1: 128 threads share 1024 numbers evenly. 2: what do <code>v4</code> and <code>b32</code> say? A b32 is 32 bits.
 # </details>
 # <details><summary>Hint 2</summary>
-# 3: the word after the @ in front of the first load from x; it was set by comparing an index with N. 4: how many threads
-# are 8 warps?
+# 3: the word after the @ in front of the TERM_WHICH_LOAD load from x; it was set by comparing an index with N. 4: how many
+# threads are TERM_WARPS warps?
 # </details>
 # <details><summary>Hint 3</summary>
 # 5: if N is a multiple of 16, elements 4, 5, 6 and 7 are all inside or all outside, so one test serves four. If N is
@@ -913,13 +1008,13 @@ for kernel, launch, constants, tensors in (
 #: numbers_per_thread = None
 #: bytes_at_once = None
 #: mask_register = None
-#: numbers_on_8_warps = None
+#: numbers_on_other_warps = None
 #: why_single = None
 #: why_single_with_stride = None
 numbers_per_thread = 8
 bytes_at_once = 16
-mask_register = "%p1"
-numbers_on_8_warps = 4
+mask_register = "TERM_MASK_REGISTER"
+numbers_on_other_warps = TERM_NUMBERS_ON_WARPS
 why_single = "mask"
 why_single_with_stride = "neighbors"
 ### END SOLUTION
@@ -929,14 +1024,14 @@ answers = {
     "numbers_per_thread": numbers_per_thread,
     "bytes_at_once": bytes_at_once,
     "mask_register": mask_register,
-    "numbers_on_8_warps": numbers_on_8_warps,
+    "numbers_on_other_warps": numbers_on_other_warps,
     "why_single": why_single,
     "why_single_with_stride": why_single_with_stride,
 }
 for name, answer in answers.items():
     if answer is None:
         raise NotImplementedError(f"{name} is still None")
-for name in ("numbers_per_thread", "bytes_at_once", "numbers_on_8_warps"):
+for name in ("numbers_per_thread", "bytes_at_once", "numbers_on_other_warps"):
     assert type(answers[name]) is int, f"{name} is {answers[name]!r}; it must be an int"
 assert isinstance(mask_register, str), f"mask_register is {mask_register!r}; it must be a string such as '%r5'"
 assert mask_register.startswith("%"), f"mask_register is {mask_register!r}; it must begin with %"
@@ -949,8 +1044,8 @@ for name, choices in {
 key = {
     "numbers_per_thread": 8,
     "bytes_at_once": 16,
-    "mask_register": "%p1",
-    "numbers_on_8_warps": 4,
+    "mask_register": "TERM_MASK_REGISTER",
+    "numbers_on_other_warps": TERM_NUMBERS_ON_WARPS,
     "why_single": "mask",
     "why_single_with_stride": "neighbors",
 }
@@ -994,10 +1089,12 @@ print(f"{'bytes alone':12}", "".join(f"{8 * size / COPY_GB_PER_S / 1e3:12.4f}" f
 #   the first half of it is nothing but overhead. A single time may be disturbed and far too long, so use the median of
 #   the first half (for an odd count leave the middle one out).
 # - `flat_until(sizes, times_us)`: the largest size up to which time does not grow: its time and those of all smaller
-#   sizes are at most 1.25 times the overhead. A first time that is too long does not matter: begin with the second size.
+#   sizes are at most TERM_FLAT times the overhead. A first time that is too long does not matter: begin with the second
+#   size.
 # - `break_even(overhead, bytes_per_number, gb_per_s)`: how many numbers take as long to move as the overhead.
 # - `regime(flops, moved_bytes, launches, device)`: what limits a chain of kernels: `"overhead"`, `"memory"` or
-#   `"compute"`, whichever takes longest. `device` is a dict with `"overhead_us"` per launch, `"gb_per_s"` and `"gflop_per_s"`.
+#   `"compute"`, whichever takes longest. `device` is a dict with `"overhead_us"` per launch, `"gb_per_s"` and
+#   `"gflop_per_s"`.
 #
 # <details><summary>Hint 1</summary>
 # A GB/s is a thousand bytes per microsecond. <code>statistics.median</code> finds the median; import it in your cell.
@@ -1028,7 +1125,7 @@ def flat_until(sizes, times_us):
     """Return the largest size up to which the time does not grow."""
     ### BEGIN SOLUTION
     #: raise NotImplementedError("flat_until")
-    limit = 1.25 * overhead_us(times_us)
+    limit = TERM_FLAT * overhead_us(times_us)
     last = sizes[0]
     for size, time_us in list(zip(sizes, times_us, strict=True))[1:]:
         if time_us > limit:
@@ -1068,7 +1165,7 @@ def check_near(found, right, what):
 
 check_near(overhead_us([5, 5, 6, 90, 5, 7, 40, 90]), 5.5, "overhead_us([5, 5, 6, 90, 5, 7, 40, 90])")
 check_near(overhead_us([9, 5, 5, 20, 30, 60, 70]), 5, "overhead_us([9, 5, 5, 20, 30, 60, 70])")
-grading.assert_equal(flat_until([1, 2, 4, 8, 16, 32], [30, 6, 6, 7, 12, 25]), 8, what="flat_until, a slow first time")
+grading.assert_equal(flat_until([1, 2, 4, 8, 16, 32], [30, 6, 6, 6.5, 12, 25]), 8, what="flat_until, a slow first time")
 grading.assert_equal(flat_until([1, 2, 4, 8, 16, 32], [6, 6, 6, 9, 6, 25]), 4, what="flat_until, up to the first gap")
 check_near(break_even(6, 8, 4000), 3_000_000, "break_even(6, 8, 4000)")
 slow = {"overhead_us": 6, "gb_per_s": 300, "gflop_per_s": 8000}
@@ -1080,9 +1177,10 @@ rng = grading.Draws("g")
 for _ in range(6):
     base, steps = rng.integer(20, 200) / 10, rng.integer(8, 14)
     flat = rng.integer(steps // 2, steps - 2)
-    noisy = [base * (1 + rng.integer(0, 60) / 1000) for _step in range(flat + 1)]
+    noisy = [base * (1 + rng.integer(0, 10) / 1000) for _step in range(flat + 1)]
     noisy[0] *= rng.integer(10, 30) / 10
-    noisy += [base * 1.5 * 2**power for power in range(steps - flat - 1)]
+    noisy[flat] = base * (TERM_FLAT - 0.03)  # just flat, and then just not
+    noisy += [base * (1.01 * TERM_FLAT + 0.04) * 2**power for power in range(steps - flat - 1)]
     extents = [4**power for power in range(steps)]
     ordered = sorted(noisy[: steps // 2])
     middle = (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
@@ -1143,7 +1241,7 @@ for way, times in TIMES_US.items():
 # Each name fits one kernel. **Change the fault and nothing else**; the arguments stay. The contracts:
 #
 # 1. `relu_kernel`: y[i] = max(x[i], 0), for N numbers; one program per block of BLOCK numbers.
-# 2. `row_lowest_kernel`: the smallest number of each row; one program per row, and BLOCK is at least cols.
+# 2. `TERM_ROW_KERNEL`: the TERM_LOWEST number of each row; one program per row, and BLOCK is at least cols.
 # 3. `column_sums_kernel`: the sum of each column, which the lab sets to 0 before the launch. Program (p, q) adds row p to
 #    the sums, in the BLOCK columns from column q * BLOCK on.
 # 4. `row_means_kernel`: the mean of each row, for float16 and float32 inputs; the means are float32. One program per row.
@@ -1180,7 +1278,7 @@ for way, times in TIMES_US.items():
 # are a row apart?
 # </details>
 # <details><summary>Hint 3</summary>
-# "Out of bounds" comes twice, once for a store without any mask, and once for a mask that lets one lane too many
+# "Out of bounds" comes twice, once for an access without any mask, and once for a mask that lets one lane too many
 # through. "Masked lane used" means that <code>other</code> is missing. Kernel 6 is the one with the long steps.
 # </details>
 #
@@ -1191,13 +1289,14 @@ for way, times in TIMES_US.items():
 # right for its store.
 # </details>
 # <details><summary>Hint 2</summary>
-# 2: which number never is the smallest? 3: question e. 4: the line above the loop. 5: is there an element number K? 6:
+# 2: which number never is the TERM_LOWEST? 3: question e. 4: the line above the loop. 5: is there an element number K? 6:
 # the lanes are the block <code>rows</code>, and <code>rows * K</code> is where they load; let them be columns.
 # </details>
 # <details><summary>Hint 3</summary>
-# 1: <code>mask=index &lt; N</code>. 2: <code>other=float("inf")</code>. 3: <code>tl.atomic_add(sums_ptr + col, x, mask=col
-# &lt; cols)</code>. 4: <code>tl.float32</code>. 5: <code>k &lt; K</code>, twice. 6: <code>row = tl.program_id(0)</code> and
-# <code>cols = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)</code>; now a is one number and b a block.
+# 1: <code>mask=index &lt; N</code>. 2: <code>other=float("TERM_INF")</code>. 3: <code>tl.atomic_add(sums_ptr + col, x,
+# mask=col &lt; cols)</code>. 4: <code>tl.float32</code>. 5: <code>mask=k &lt; K, other=0.0</code>, twice. 6: <code>row
+# = tl.program_id(0)</code> and <code>cols = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)</code>; now a is one number
+# and b a block.
 # </details>
 
 
@@ -1241,20 +1340,20 @@ def relu_kernel(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
     index = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + index, mask=index < N, other=0.0)
     ### BEGIN SOLUTION
-    #: tl.store(y_ptr + index, tl.maximum(x, 0.0))
+    #: TERM_RELU_FAULT
     tl.store(y_ptr + index, tl.maximum(x, 0.0), mask=index < N)
     ### END SOLUTION
 
 
 @triton.jit
-def row_lowest_kernel(x_ptr, low_ptr, rows, cols, stride_xr, stride_xc, BLOCK: tl.constexpr):
+def TERM_ROW_KERNEL(x_ptr, low_ptr, rows, cols, stride_xr, stride_xc, BLOCK: tl.constexpr):
     row = tl.program_id(0)
     col = tl.arange(0, BLOCK)
     ### BEGIN SOLUTION
     #: x = tl.load(x_ptr + row * stride_xr + col * stride_xc, mask=col < cols)
-    x = tl.load(x_ptr + row * stride_xr + col * stride_xc, mask=col < cols, other=float("inf"))
+    x = tl.load(x_ptr + row * stride_xr + col * stride_xc, mask=col < cols, other=float("TERM_INF"))
     ### END SOLUTION
-    tl.store(low_ptr + row, tl.min(x, 0))
+    tl.store(low_ptr + row, tl.TERM_MIN(x, 0))
 
 
 @triton.jit
@@ -1290,8 +1389,7 @@ def matrix_vector_kernel(a_ptr, b_ptr, y_ptr, rows, K, stride_ar, stride_ak, BLO
     for start in range(0, K, BLOCK):
         k = start + tl.arange(0, BLOCK)
         ### BEGIN SOLUTION
-        #: a = tl.load(a_ptr + row * stride_ar + k * stride_ak, mask=k <= K, other=0.0)
-        #: b = tl.load(b_ptr + k, mask=k <= K, other=0.0)
+        #: TERM_VECTOR_FAULT
         a = tl.load(a_ptr + row * stride_ar + k * stride_ak, mask=k < K, other=0.0)
         b = tl.load(b_ptr + k, mask=k < K, other=0.0)
         ### END SOLUTION
@@ -1330,7 +1428,7 @@ def product_kernel(a_ptr, b_ptr, c_ptr, M, N, K, BLOCK: tl.constexpr):
 x, y, b, three = torch.rand(3, 50), torch.empty(50), torch.rand(50), torch.empty(3)
 for number, kernel, grid, arguments, block in (
     (1, relu_kernel, (4,), (x[0], y, 50), 16),
-    (2, row_lowest_kernel, (3,), (x, three, 3, 50, 50, 1), 64),
+    (2, TERM_ROW_KERNEL, (3,), (x, three, 3, 50, 50, 1), 64),
     (3, column_sums_kernel, (3, 4), (x, torch.zeros(50), 3, 50, 50, 1), 16),
     (5, matrix_vector_kernel, (3,), (x, b, three, 3, 50, 50, 1), 16),
 ):
@@ -1349,11 +1447,11 @@ print("kernel 4:", *(f"{mean:.6f}, should be {true:.6f}" for mean, true in zip(m
 #: fault_4 = None
 #: fault_5 = None
 #: fault_6 = None
-fault_1 = "mask"
+fault_1 = "TERM_FAULT_1"
 fault_2 = "other"
 fault_3 = "race"
 fault_4 = "accumulator"
-fault_5 = "bounds"
+fault_5 = "TERM_FAULT_5"
 fault_6 = "stride"
 ### END SOLUTION
 
@@ -1365,7 +1463,7 @@ for number, fault in enumerate(faults, start=1):
     choices = ("mask", "other", "race", "stride", "accumulator", "bounds")
     assert fault in choices, f"fault_{number} is {fault!r}; choose one of {', '.join(choices)}"
 ### BEGIN HIDDEN TESTS
-key = ("mask", "other", "race", "accumulator", "bounds", "stride")
+key = ("TERM_FAULT_1", "other", "race", "accumulator", "TERM_FAULT_5", "stride")
 for number, (said, true) in enumerate(zip(faults, key, strict=True), start=1):
     assert said == true, f"fault_{number}: {said!r} is not what is wrong with this kernel; see the hints"
 ### END HIDDEN TESTS
@@ -1388,7 +1486,7 @@ def check_repairs(rows, cols, block, layout):
     check(1, relu_kernel, launch_relu, [x], x.relu(), some)
     x = draw.matrix(rows, cols, layout=layout, values="positive")
     whole_row = {"BLOCK": max(block, triton.next_power_of_2(cols))}
-    check(2, row_lowest_kernel, launch_rows, [x], x.min(1).values, whole_row)
+    check(2, TERM_ROW_KERNEL, launch_rows, [x], x.TERM_MIN(1).values, whole_row)
     check(3, column_sums_kernel, launch_column_sums_inspected, [x], x.double().sum(0), some)
     half = draw.matrix(rows, cols, layout=layout, values="positive", dtype="float16")
     check(4, row_means_kernel, launch_rows, [half], half.double().mean(1), some)
@@ -1449,11 +1547,6 @@ def shift_scale_inputs(draw, shape, dtype):
     return (draw.matrix(*shape, dtype=torch_dtype), *vectors)
 
 
-def right_shift_scale(x, shift, scale):
-    """Return the library's result, in two passes."""
-    return (x + shift[:, None]) * scale[:, None]
-
-
 # %% nbgrader={"grade": false, "grade_id": "j-config", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "j", "role": "solution", "needs": ["setup", "c"], "title": "The race: shift and scale"}
 def tile_config(shape, dtype):
     """Return rows and columns of a tile, and warps, for shift_scale_kernel."""
@@ -1487,7 +1580,7 @@ def reference_kernel(
     value = tl.load(in_ptr + i * in_step + j * in_one, mask=there, other=0.0).to(tl.float32)
     more = tl.load(add_ptr + i, mask=i < height, other=0.0).to(tl.float32)
     factor = tl.load(times_ptr + i, mask=i < height, other=0.0).to(tl.float32)
-    result = (value + more) * factor
+    result = (TERM_VALUE_SHIFTED) * factor
     tl.store(out_ptr + i * out_step + j * out_one, result.to(out_ptr.dtype.element_ty), mask=there)
 
 
@@ -1499,6 +1592,157 @@ task = {"shapes": RACES, "inputs": shift_scale_inputs, "launch": launch_shift_sc
 race = grading.speed(shift_scale_kernel, tile_config, reference=(reference_kernel, reference_tile), **task)
 ### END HIDDEN TESTS
 race
+
+# %% [markdown]
+# ## k. Test a kernel
+#
+# Tests are only as good as the faults that they find. So this question turns the tables: you write the tests, and they
+# are tried on kernels. Write `test_shift_scale(shift_scale)`. It gets a function to test, which computes
+# y = (TERM_SHIFTED) * scale as in question c. Your tests call it with inputs of your choice and compare what comes
+# back. They **refuse** the function by raising an exception, as `assert` and `grading.assert_close` do, or by returning
+# False. Otherwise they accept it.
+#
+# When the lab is graded, your tests meet a right kernel and twelve **mutants**, each with one fault. You get the share
+# of the mutants that your tests find, and nothing if they refuse the right kernel. The feedback says in which cases the
+# mutants that you missed go wrong. It is not worth refusing at random: the right kernel comes several times, among the
+# mutants, and every run is in a new process that knows nothing of the others.
+#
+# The **contract** of the function, which takes x, shift and scale and returns y:
+#
+# - x is a matrix with any strides. shift and scale are contiguous vectors with a number per row. All three have the same
+#   dtype, float32 or float16. Other arguments are refused with a ValueError.
+# - Behind the function is a kernel that computes tiles of 4 x 16 elements, in float32, and rounds at the end. Keep your
+#   matrices small: 20 x 50 elements are enough for everything, and all your tests together have a few seconds.
+# - A kernel that reaches outside a tensor is stopped, and the call ends in a RuntimeError. Let it pass through, and the
+#   mutant counts as found.
+#
+# `grading.Draws("k", DEVICE).matrix(rows, cols, dtype="float16", layout="sliced")` makes a random matrix; the layouts
+# are row, column, sliced and offset. `grading.assert_close(actual, expected, what="one row")` compares two tensors of the
+# same dtype within the tolerance of that dtype.
+#
+# <details><summary>Hint 1</summary>
+# Look at the test cells of questions b and c: which cases do they try, and which fault does each case find? One case
+# with everything ragged finds more than ten cases that are not.
+# </details>
+# <details><summary>Hint 2</summary>
+# Compute what is right in float64 and round it: <code>right_shift_scale(x.double(), shift.double(),
+# scale.double()).to(x.dtype)</code>. Take more than two tiles in both directions, with a ragged end, and positive and
+# negative numbers. Then the same for each layout of x.
+# </details>
+# <details><summary>Hint 3</summary>
+# What is still missing is float16: numbers of 40,000 and shifts of TERM_LARGER_SHIFT_SAID, with scales of 0.5, tell a
+# sum in float32 from a sum in float16. What is the largest float16 number?
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "k-given", "locked": true, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "setup", "role": "setup"}
+def call_shift_scale(kernel, x, shift, scale):
+    """Check the arguments, launch a kernel in tiles of 4 x 16, and return y."""
+    for name, tensor, dims in (("x", x, 2), ("shift", shift, 1), ("scale", scale, 1)):
+        if not isinstance(tensor, torch.Tensor) or tensor.dim() != dims or 0 in tensor.shape:
+            raise ValueError(f"{name} must be a tensor of {dims} dimensions, each 1 or more")
+        if tensor.dtype not in (torch.float32, torch.float16) or tensor.dtype != x.dtype:
+            raise ValueError(f"{name} is {tensor.dtype}, x is {x.dtype}: give both as float32 or as float16")
+        if dims == 1 and (tensor.shape[0] != x.shape[0] or not tensor.is_contiguous()):
+            raise ValueError(f"{name} must be contiguous, with a number for each of the {x.shape[0]} rows of x")
+    y = torch.full(x.shape, float("nan"), dtype=x.dtype, device=x.device)
+    launch_shift_scale(kernel, {"ROWS": 4, "COLS": 16}, y, x, shift, scale)
+    return y
+
+
+# Four functions to try your tests on, in PyTorch; what is wrong with them are faults as kernels have them.
+
+
+def right_example(x, shift, scale):
+    """Do what the contract says."""
+    return right_shift_scale(x.float(), shift.float(), scale.float()).to(x.dtype)
+
+
+def swapped_example(x, shift, scale):
+    """Multiply first."""
+    ones = torch.ones_like(scale)
+    return right_shift_scale(x.float() * scale.float()[:, None], shift.float(), ones.float()).to(x.dtype)
+
+
+def short_example(x, shift, scale):
+    """Leave out the rows of the last tile, if it is not whole."""
+    y = right_example(x, shift, scale)
+    y[x.shape[0] // 4 * 4 :] = float("nan")
+    return y
+
+
+def flat_example(x, shift, scale):
+    """Read x as if its rows lay one after the other in memory."""
+    return right_example(torch.as_strided(x, x.shape, (x.shape[1], 1)), shift, scale)
+
+
+EXAMPLES = {
+    "multiplies before it adds": swapped_example,
+    "leaves out the last rows if they are not a whole tile": short_example,
+    "is wrong for a transposed matrix and for slices": flat_example,
+}
+
+
+# %% nbgrader={"grade": false, "grade_id": "k-tests", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "k", "role": "solution", "needs": ["setup"], "title": "Test a kernel"}
+def test_shift_scale(shift_scale):
+    """Refuse shift_scale if it is wrong: raise an exception or return False."""
+    ### BEGIN SOLUTION
+    #: raise NotImplementedError("test_shift_scale: write it, then delete this line")
+    draw = grading.Draws("k", DEVICE)
+    for layout in ("row", "column", "sliced", "offset"):
+        x = draw.matrix(11, 37, layout=layout)
+        shift, scale = draw.matrix(2, 11)
+        right = right_shift_scale(x.double(), shift.double(), scale.double())
+        grading.assert_close(shift_scale(x, shift, scale), right.float(), what=layout)
+    x = (40_000 + 1000 * draw.matrix(2, 5)).half()
+    shift, scale = (torch.full((2,), number, device=DEVICE).half() for number in (TERM_LARGER_SHIFT, 0.5))
+    right = right_shift_scale(x.double(), shift.double(), scale.double())
+    grading.assert_close(shift_scale(x, shift, scale), right.half(), what="large numbers")
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "k-test", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "k", "role": "test", "needs": ["setup"]}
+score = grading.score_tests(test_shift_scale, right=right_example, wrong=EXAMPLES)
+scorecard.passed("k", score.fraction)
+
+
+### BEGIN HIDDEN TESTS
+@triton.jit
+def tested_kernel(
+    in_ptr, add_ptr, times_ptr, out_ptr, height, width, in_step, in_one, out_step, out_one,
+    COLS: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip # the right kernel, of which the mutants are made
+    i = tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
+    j = tl.program_id(1) * COLS + tl.arange(0, COLS)[None, :]
+    rows = i < height
+    cols = j < width
+    value = tl.load(in_ptr + i * in_step + j * in_one, mask=rows & cols, other=0.0).to(tl.float32)
+    more = tl.load(add_ptr + i, mask=rows, other=0.0).to(tl.float32)
+    factor = tl.load(times_ptr + i, mask=rows, other=0.0).to(tl.float32)
+    total = TERM_VALUE_SHIFTED
+    result = (total * factor).to(out_ptr.dtype.element_ty)
+    tl.store(out_ptr + i * out_step + j * out_one, result, mask=rows & cols)
+
+
+mutants = {
+    "is wrong in the last rows if they are not a whole tile": ("i < height", "i < height // ROWS * ROWS"),
+    "is wrong in the last columns if they are not a whole tile": ("j < width", "j < width // COLS * COLS"),
+    "writes more rows than there are": ("result, mask=rows & cols", "result, mask=cols"),
+    "writes more columns than there are": ("result, mask=rows & cols", "result, mask=rows"),
+    "is wrong if the rows of x have gaps between them": ("i * in_step", "i * width"),
+    "is wrong if neighbors in a row of x are not neighbors in memory": ("j * in_one", "j"),
+    "is wrong from the ninth row on": ("tl.program_id(0) * ROWS", "tl.program_id(0) % 2 * ROWS"),
+    "is wrong from the seventeenth column on": ("tl.program_id(1) * COLS", "0"),
+    "is wrong for a negative scale": ("total * factor", "total * tl.abs(factor)"),
+    "is wrong for a negative sum": ("total = TERM_VALUE_SHIFTED", "total = tl.maximum(TERM_VALUE_SHIFTED, 0.0)"),
+    "is wrong for a sum that is larger than any float16 number": (
+        "TERM_VALUE_SHIFTED", "(TERM_VALUE_SHIFTED).to(out_ptr.dtype.element_ty).to(tl.float32)",
+    ),
+    "is wrong in every row but the first": ("add_ptr + i, mask=rows", "add_ptr + i * 0, mask=rows"),
+}  # fmt: skip # what each mutant does, what it replaces in the right kernel, and by what
+score = grading.score_tests(test_shift_scale, call=call_shift_scale, right=tested_kernel, wrong=mutants)
+### END HIDDEN TESTS
+score
 
 # %% [markdown]
 # ## Challenge: a histogram without atomics in memory
@@ -1592,14 +1836,7 @@ def predicted_us(moved_bytes):
     return moved_bytes / COPY_GB_PER_S / 1e3
 
 
-# 1. Add 1 to each of 4096 float32 numbers; launches are queued in a row.
-print(f"case 1: predicted {predicted_us(8 * 4096):10.3f}, measured {TIMES_US['queued'][3]:10.2f}")
-# 2. Read 67,108,864 float32 numbers that are 8 places apart: every eighth number of a long vector.
-print(f"case 2: predicted {predicted_us(4 * 67_108_864):10.1f}, measured {478.6:10.1f}")
-# 3. Copy a vector of 16 MiB to another one, again and again: 32 MiB are read and written each time.
-print(f"case 3: predicted {predicted_us(33_554_432):10.2f}, measured {5.59:10.2f}")
-# 4. A thousand small launches; after each, the program looks at the result before it goes on.
-print(f"case 4: predicted {1000 * TIMES_US['queued'][3]:10.0f}, measured {1000 * TIMES_US['waited'][3]:10.0f}")
+TERM_GAPS
 
 # %% [markdown]
 # Name the cause of each gap. The choices:
@@ -1614,12 +1851,12 @@ print(f"case 4: predicted {1000 * TIMES_US['queued'][3]:10.0f}, measured {1000 *
 # Only one of the five makes a kernel faster than predicted. And is there any arithmetic to speak of in the four cases?
 # </details>
 # <details><summary>Hint 2</summary>
-# Case 2: how many bytes apart are two numbers that are 8 places apart? What share of the bytes that move is used? Case
-# 4: the prediction has a thousand overheads in it already.
+# Case TERM_CASE_SECTORS: how many bytes apart are two numbers that are 8 places apart? What share of the bytes that move is
+# used? Case TERM_CASE_WAITING: the prediction has a thousand overheads in it already.
 # </details>
 # <details><summary>Hint 3</summary>
-# Case 1 is the flat part of question g. In case 2 every number of 4 bytes brings 32. An H200's L2 cache holds 50 MiB.
-# In case 4 the host and the GPU take turns.
+# Case TERM_CASE_OVERHEAD is the flat part of question g. In case TERM_CASE_SECTORS every number of 4 bytes brings 32. An
+# H200's L2 cache holds 50 MiB. In case TERM_CASE_WAITING the host and the GPU take turns.
 # </details>
 
 # %% nbgrader={"grade": false, "grade_id": "gap-causes", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "gap", "role": "solution", "needs": ["setup"], "title": "Why prediction and measurement differ"}
@@ -1628,10 +1865,10 @@ print(f"case 4: predicted {1000 * TIMES_US['queued'][3]:10.0f}, measured {1000 *
 #: cause_2 = None
 #: cause_3 = None
 #: cause_4 = None
-cause_1 = "overhead"
-cause_2 = "sectors"
-cause_3 = "cache"
-cause_4 = "waiting"
+cause_1 = "TERM_CAUSE_1"
+cause_2 = "TERM_CAUSE_2"
+cause_3 = "TERM_CAUSE_3"
+cause_4 = "TERM_CAUSE_4"
 ### END SOLUTION
 
 # %% nbgrader={"grade": true, "grade_id": "gap-test", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "gap", "role": "test", "needs": ["setup"]}
@@ -1641,7 +1878,7 @@ for number, cause in enumerate((cause_1, cause_2, cause_3, cause_4), start=1):
     choices = ("overhead", "sectors", "cache", "waiting", "arithmetic")
     assert cause in choices, f"cause_{number} is {cause!r}; choose one of {', '.join(choices)}"
 ### BEGIN HIDDEN TESTS
-key = ("overhead", "sectors", "cache", "waiting")
+key = ("TERM_CAUSE_1", "TERM_CAUSE_2", "TERM_CAUSE_3", "TERM_CAUSE_4")
 for number, (said, true) in enumerate(zip((cause_1, cause_2, cause_3, cause_4), key, strict=True), start=1):
     assert said == true, f"cause_{number}: {said!r} does not make this gap; see the hints"
 ### END HIDDEN TESTS
@@ -1689,6 +1926,15 @@ grading.compare(
 
 # %%
 scorecard
+
+# %% [markdown]
+# **Your work log.** Each run of a test cell is noted in the output of that cell, with its verdict and its time. The
+# picture shows all of them, from left to right. The log is yours and used for nothing else: it gives no points, and
+# grading does not read it. It is in the outputs of this notebook and nowhere else, so an instructor sees it only if you
+# hand it in. If you would rather not, clear the outputs of all cells before you hand in; your points stay the same.
+
+# %%
+scorecard.work_log
 
 # %% [markdown]
 # **Hand in** this notebook with all cells run, from the top, in order (*Kernel, Restart and run all*; in Colab

@@ -1514,5 +1514,14 @@ grading.compare(
 scorecard
 
 # %% [markdown]
+# **Your work log.** Each run of a test cell is noted in the output of that cell, with its verdict and its time. The
+# picture shows all of them, from left to right. The log is yours and used for nothing else: it gives no points, and
+# grading does not read it. It is in the outputs of this notebook and nowhere else, so an instructor sees it only if you
+# hand it in. If you would rather not, clear the outputs of all cells before you hand in; your points stay the same.
+
+# %%
+scorecard.work_log
+
+# %% [markdown]
 # **Hand in** this notebook with all cells run, from the top, in order (*Kernel, Restart and run all*; in Colab
 # *Runtime, Run all*).

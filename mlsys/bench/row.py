@@ -22,6 +22,7 @@ def row(
     cold: bool = False,
     graph: bool = False,
     budget_s: float = 0.5,
+    error: float | None = None,
 ) -> Row:
     """Time one implementation alone, and in turn with each peer; achieved = work / median time.
 
@@ -40,6 +41,7 @@ def row(
         cold: empty the caches before every call.
         graph: replay the calls from a CUDA graph, so that the host's launches do not count.
         budget_s: see `time_kernel`.
+        error: relative error of the result, where the caller has measured it.
     """
     timing = time_kernel(call, on_gpu=on_gpu, cold=cold, graph=graph, metered=on_gpu, budget_s=budget_s)
     pairs = {
@@ -62,4 +64,5 @@ def row(
         {peer: pair.reference_s for peer, pair in pairs.items()},
         timing.readings.sm_clock_mhz,
         timing.readings.power_w,
+        error,
     )

@@ -29,17 +29,20 @@ from mlsys.classroom.plan import tests_digest
 from mlsys.classroom.regrade import with_gpu_results
 from mlsys.classroom.store.backup import back_up
 from mlsys.classroom.store.codec import Unreadable, decode
+from mlsys.classroom.store.configured import store_of
 from mlsys.classroom.store.record import Record
-from mlsys.classroom.store.store import FileStore
+from mlsys.classroom.store.store import Store
 from mlsys.classroom.students.attempt_policy import Choice
 from mlsys.classroom.students.history import Attempt, History
 from mlsys.course.notebook import read_notebook
+from mlsys.course.term import archives
 from mlsys.course.tree import CourseTree
 from mlsys.errors import InvalidValue, UserError
+from mlsys.measure.device import torch_sees_gpu
 
 _ABOUT = "gpu-pass.json"
 _COURSE = "course"
-_ON_A_GPU = "\nc.RunQuestions.device = 'gpu'\n"
+_ON_A_GPU = "\nc.RunQuestions.device = 'gpu'\nc.CourseDirectory.pop('db_url', None)\n"
 
 
 class BadPass(InvalidValue):
@@ -69,16 +72,23 @@ def pack(tree: CourseTree, lab: str) -> tuple[bytes, int]:
     Raises:
         UserError: nothing waits for a GPU.
     """
-    store = FileStore(tree)
+    store = store_of(tree)
     waiting = [record for record in store.records(lab).values() if record and record.waits_for_gpu]
+    waiting = [record for record in waiting if record == _members(store, record)[0]]
     if not waiting:
         raise UserError(f"no submission to {lab} in {tree.root} waits for a GPU")
     with TemporaryDirectory() as folder:
         small = CourseTree(Path(folder) / _COURSE)
         small.create()
-        other = FileStore(small)
+        other = store_of(small)
         shutil.copy(tree.root / "secret.txt", small.root)
         shutil.copytree(tree.root / "versions" / lab, small.root / "versions" / lab)
+        if tree.terms.is_file():
+            shutil.copy(tree.terms, small.terms)
+        for archive in archives(tree, lab):
+            for part in ("source", "release", "versions"):
+                place = (archive.root / part / lab).relative_to(tree.root)
+                shutil.copytree(tree.root / place, small.root / place)
         if tree.config.is_file():
             shutil.copy(tree.config, small.config)
         with small.config.open("a", encoding="utf-8") as config:
@@ -110,8 +120,10 @@ def grade_pack(root: Path, path: Path, options: Options, console: Console) -> tu
         UserError: no such file, another state of the repository, no GPU, or what `grade_class` raises.
     """
     with _unpacked(path, graded=False) as (tree, about):
-        store = FileStore(tree)
+        store = store_of(tree)
         _check_tests(tree, store, about)
+        if not torch_sees_gpu():
+            raise UserError(f"no GPU here that torch can use: take {path} to one that has one")
         batch = grade_class(root, tree, about.lab, replace(options, accept_changes=True), console)
         _check_tests(tree, store, about)  # the lab of this repository is released by now
         if all(record.waits_for_gpu for record in batch.results.values()):
@@ -125,7 +137,7 @@ def merge(tree: CourseTree, lab: str, path: Path) -> Merged:
     Raises:
         UserError: no such file, or one of another lab, or of other tests than the course has now.
     """
-    store = FileStore(tree)
+    store = store_of(tree)
     filled, left = [], []
     with _unpacked(path, graded=True) as (elsewhere, about), store.lock():
         if about.lab != lab:
@@ -143,11 +155,26 @@ def merge(tree: CourseTree, lab: str, path: Path) -> Merged:
                 left.append((new.student, reason))
                 continue
             assert old is not None
-            judged = with_gpu_results(old, Judged.recorded(new))
-            notebook = read_notebook(tree.autograded(lab, new.student))
-            record_result(tree, store, released, replace(judged, notebook=notebook), old.state)
-            filled.append(new.student)
+            for member in _members(store, old):
+                judged = with_gpu_results(member, Judged.recorded(new))
+                judged = replace(
+                    judged,
+                    student=member.student,
+                    notebook=read_notebook(tree.autograded(lab, member.student)),
+                    handed_in=member.handed_in,
+                )
+                record_result(tree, store, released, judged, member.state)
+                filled.append(member.student)
     return Merged(tuple(filled), tuple(left))
+
+
+def _members(store: Store, record: Record) -> list[Record]:
+    """Return the records of a group's members whose points wait too: a group's work goes over once."""
+    if not record.handed_in.group:
+        return [record]
+    key = record.handed_in.group, record.submission, record.run
+    found = (one for one in store.records(record.lab).values() if one and one.waits_for_gpu)
+    return [one for one in found if (one.handed_in.group, one.submission, one.run) == key]
 
 
 def _obstacle(old: Record | None, new: Record) -> str:
@@ -163,7 +190,7 @@ def _obstacle(old: Record | None, new: Record) -> str:
     return ""
 
 
-def _check_tests(tree: CourseTree, store: FileStore, about: About) -> None:
+def _check_tests(tree: CourseTree, store: Store, about: About) -> None:
     if tests_digest(tree, store, about.lab) != about.tests:
         raise BadPass(
             f"the tests of {about.lab} or the package differ from those with which the file was packed: check out the "

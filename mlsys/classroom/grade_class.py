@@ -6,36 +6,41 @@ A submission that cannot be graded is refused with its reason and listed like th
 import os
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
+from statistics import median
 
 from nbformat import NotebookNode
 from rich.console import Console
 
 from mlsys.classroom.batch.choose_attempt import Judging
-from mlsys.classroom.batch.pool import Pool, time_limit_s
+from mlsys.classroom.batch.device_times import DeviceTime
+from mlsys.classroom.batch.pool import JudgePool, Pool, time_limit_s
 from mlsys.classroom.batch.reference_solution import LabFault, check_reference_solution, reference_tasks
 from mlsys.classroom.batch.task import Judged
-from mlsys.classroom.gradebook.marks import answers_to, check_marks, marked_records, refresh_pages, void_marks
-from mlsys.classroom.gradebook.nbgrader import configured_cpu_limit_s
+from mlsys.classroom.gradebook.marks import answers_to, check_marks, marked, read_class, void_marks, write_page
+from mlsys.classroom.gradebook.nbgrader import configured_cpu_limit_s, enter_roster
 from mlsys.classroom.gradebook.record_results import disk_faults, record_result
-from mlsys.classroom.intake.collect import Collected, collect, take_back
+from mlsys.classroom.intake.collect import Collected, collect, put, take_back
 from mlsys.classroom.intake.reader import Refused
 from mlsys.classroom.intake.reading import LabReader
 from mlsys.classroom.lms.hand_ins import HandIns
 from mlsys.classroom.plan import Plan, make_plan
 from mlsys.classroom.processes.limited import helper_ends
 from mlsys.classroom.progress import tracked
-from mlsys.classroom.regrade import Change, changes_of, lapsed_marks, with_gpu_results
+from mlsys.classroom.regrade import Change, changes_of, lapsed_marks, late_change, with_gpu_results
 from mlsys.classroom.report import safe
 from mlsys.classroom.store.backup import back_up
+from mlsys.classroom.store.configured import store_of
 from mlsys.classroom.store.marks import Marks
-from mlsys.classroom.store.record import Record
+from mlsys.classroom.store.record import HandedIn, Record
 from mlsys.classroom.store.run import Terms
-from mlsys.classroom.store.store import FileStore, Store
-from mlsys.classroom.store.terms import begin_run, finish_run, terms
+from mlsys.classroom.store.store import Store
+from mlsys.classroom.store.terms import begin_run, finish_run, term_of, terms
 from mlsys.classroom.students.roster import Roster
 from mlsys.course.lab import Lab, find_lab, find_labs
 from mlsys.course.release import release
@@ -64,6 +69,7 @@ class Options:
         sample_class: hand in the lab's sample class first, and grade that, in a tree of its own below the course's.
         unsafe_no_sandbox: go on without the sandbox where it cannot run.
         arguments: how the command line said all this, for a later `--resume`.
+        open_pool: makes what judges the lab of a course, in place of processes of this machine.
     """
 
     submissions: Path | None = None
@@ -76,6 +82,13 @@ class Options:
     sample_class: bool = False
     unsafe_no_sandbox: bool = False
     arguments: Mapping[str, str] = field(default_factory=dict)
+    open_pool: Callable[[CourseTree, str], JudgePool] | None = None
+
+    def pool(self, tree: CourseTree, lab: str, submissions: int) -> JudgePool:
+        """Return what judges the submissions."""
+        if self.open_pool:
+            return self.open_pool(tree, lab)
+        return Pool(tree.root.resolve(), min(self.workers, submissions))
 
 
 @dataclass(frozen=True)
@@ -93,6 +106,7 @@ class Batch:
         withheld: whether the changes wait for a yes.
         minutes: how long this run took.
         unreadable: students whose record is damaged or of another version of the package, so not in `results`.
+        device_times: how busy each GPU of this machine was.
     """
 
     tree: CourseTree
@@ -105,6 +119,7 @@ class Batch:
     withheld: bool = False
     minutes: float = 0.0
     unreadable: tuple[str, ...] = ()
+    device_times: tuple[DeviceTime, ...] = ()
 
 
 def grade_class(root: Path, tree: CourseTree, name: str, options: Options, console: Console) -> Batch:
@@ -127,13 +142,16 @@ def grade_class(root: Path, tree: CourseTree, name: str, options: Options, conso
             a full disk, another run at work, or a missing package.
     """
     started_s = time.monotonic()
+    course = tree
     if options.sample_class:
         tree = tree.sample_course
-    path, store = find_lab(root, name), FileStore(tree)
+    path, store = find_lab(root, name), store_of(tree)
     if options.roster:
         options.roster.check_labs(find_labs(root))
     with disk_faults(tree), helper_ends():
         tree.create()
+        if options.sample_class and course.terms.is_file():
+            shutil.copy(course.terms, tree.terms)  # so that it tries what the class gets
         with store.lock():
             release(root, tree, [name])
             marks = check_marks(tree, store, name, accept=options.accept_changes)
@@ -142,6 +160,7 @@ def grade_class(root: Path, tree: CourseTree, name: str, options: Options, conso
                 if options.sample_class:
                     source = tree.sample_class(name)
                     hand_in(path, source, tree)
+                _check_rules(store, name, options)
                 reader = LabReader(tree, name)
                 collected = collect(
                     source,
@@ -155,19 +174,32 @@ def grade_class(root: Path, tree: CourseTree, name: str, options: Options, conso
                 )
                 students = _students(collected, source or tree.submissions, name, options.student)
                 private = root, source or root
-                with Pool(tree.root.resolve(), min(options.workers, len(students))) as pool:
+                with options.pool(tree, name, len(students)) as pool:
                     plan = make_plan(tree, store, name, students, collected, pool, options.unsafe_no_sandbox, private)
                     grading = _Grading(tree, store, plan, collected, reader, pool, marks, options, console)
                     changes = grading.judge_and_record() if plan.states else []
-            marks = refresh_pages(tree, store, name)
-            read = marked_records(store, name, marks)
+                    changes += grading.record_lateness(students)
+                    device_times = pool.device_times() if plan.states else ()
+            if options.roster:
+                enter_roster(tree, name, options.roster)
+            read = read_class(tree, store, name)
     minutes = (time.monotonic() - started_s) / 60
     withheld = bool(changes) and not options.accept_changes
     results = {student: record for student, record in read.items() if record}
     records = {student: results[student] for student in students if student in results}
     unreadable = tuple(student for student, record in read.items() if not record)
     return Batch(
-        tree, plan.lab, records, results, len(plan.states), collected, tuple(changes), withheld, minutes, unreadable
+        tree,
+        plan.lab,
+        records,
+        results,
+        len(plan.states),
+        collected,
+        tuple(changes),
+        withheld,
+        minutes,
+        unreadable,
+        device_times,
     )
 
 
@@ -192,7 +224,23 @@ def _students(collected: Collected, source: Path, lab: str, only: str) -> list[s
         raise UserError(f"{source} holds no submissions to {lab}: put <student>.ipynb there{others}")
     if only and only not in students:
         raise UnknownName.of("student", only, students)
-    return [only] if only else students
+    return sorted(set(collected.members(only)) & set(students)) if only else students
+
+
+def _check_rules(store: Store, lab: str, options: Options) -> None:
+    """Refuse new submissions without the roster by whose rules the others lose points.
+
+    Raises:
+        UserError: some record has such a rule, submissions come in, and no roster is named.
+    """
+    if options.roster or options.submissions is None or options.sample_class:
+        return
+    ruled = sum(bool(record and record.ruled) for record in store.records(lab).values())
+    if ruled:
+        raise UserError(
+            f"this run names no roster, and {ruled} submissions to {lab} were graded with one in which late days cost "
+            "points: add --roster FILE"
+        )
 
 
 @dataclass(frozen=True)
@@ -204,7 +252,7 @@ class _Grading:
     plan: Plan
     collected: Collected
     reader: LabReader
-    pool: Pool
+    pool: JudgePool
     marks: Mapping[str, Marks]
     options: Options
     console: Console
@@ -222,9 +270,13 @@ class _Grading:
                 )
                 if first:  # none where every submission is refused
                     self.pool.prepare(first[0])
+                began_s = time.monotonic()
                 check_reference_solution(self.pool, first)
-            attempts = sum(len(self.collected.digests(student)) or 1 for student in plan.states)
-            with tracked(f"Grading {lab.name}", attempts, self.console) as advance:
+                reference_s = time.monotonic() - began_s
+            copies, leaders = self._of_groups()
+            attempts = sum(len(self.collected.digests(student)) or 1 for student in leaders)
+            expected_s = self._expected_s(attempts, reference_s)
+            with tracked(f"Grading {lab.name}", attempts, self.console, expected_s=expected_s) as advance:
                 judging = Judging(
                     self.tree,
                     self.store,
@@ -239,11 +291,16 @@ class _Grading:
                     state=plan.attempt_state,
                     advance=advance,
                 )
-                for judged in judging.all(list(plan.states)):
+                for judged in self._members_too(chain(copies, judging.all(leaders))):
                     old, state = plan.old[judged.student], plan.states[judged.student]
                     result = with_gpu_results(old, judged) if old and old.state == state and old.sandboxed else judged
+                    result = replace(result, handed_in=self._handed_in(result.student, result.submission, old))
                     lapsed = self._lapsed_marks(old, result)
-                    found = [*changes_of(old, result, newer=self._is_newer(old, result)), *lapsed.values()]
+                    # Who joins a group gets its work without having handed in anything.
+                    newer = self._is_newer(old, result) and not (old and old.handed_in.group != result.handed_in.group)
+                    found = [*changes_of(old, result, newer=newer), *lapsed.values()]
+                    if old and old.submission == result.submission and not result.refused:
+                        found += filter(None, [late_change(self._marked(old), result.handed_in)])
                     changes += found
                     if self.options.accept_changes or not found:
                         if lapsed:
@@ -253,6 +310,78 @@ class _Grading:
                     elif old and self.options.submissions:
                         take_back(self.collected, self.tree, self.store, lab.name, judged.student, old.submission)
         return changes
+
+    def _expected_s(self, attempts: int, reference_s: float) -> float:
+        """Return how long judging should take in seconds, by the records of earlier runs, or by the reference."""
+        known = self.store.records(self.plan.lab.name).values()
+        took_s = [record.seconds for record in known if record and record.seconds and not record.refused]
+        each_s = median(took_s) if took_s else reference_s
+        return attempts * each_s / max(1, min(self.pool.workers, attempts))
+
+    def record_lateness(self, students: Sequence[str]) -> list[Change]:
+        """Write how submissions that are graded already were handed in, where that has changed; return other scores."""
+        changes, quiet = [], []
+        for student in students:
+            old = self.plan.old[student]
+            if student in self.plan.states or old is None or old.refused:
+                continue
+            new = replace(old, handed_in=self._handed_in(student, old.submission, old))
+            if new.handed_in != old.handed_in:
+                change = late_change(self._marked(old), new.handed_in)
+                changes += [change] if change else []
+                quiet += [] if change and not self.options.accept_changes else [new]
+        if quiet:
+            with self._run() as recorded:
+                for record in quiet:
+                    self.store.save_record(record)
+                    write_page(self.tree, self.store, self.plan.lab.name, record.student, self.marks)
+                    recorded.append(record.student)
+        return changes
+
+    def _handed_in(self, student: str, submission: str, old: Record | None) -> HandedIn:
+        """Return how a submission was handed in; without a roster, a record of the same one goes on saying it."""
+        choices = self.collected.choices[student]
+        same = [one for one in choices if one.attempt and one.attempt.digest == submission] or list(choices)
+        time = same[-1].attempt.time if same[-1].attempt else None
+        if self.options.roster is None and old and old.submission == submission:
+            return old.handed_in
+        group = self.collected.groups.get(student)
+        return HandedIn(time.isoformat() if time else "", same[-1].late, group.name if group else "")
+
+    def _marked(self, record: Record) -> Record:
+        return marked(record, self.marks)
+
+    def _of_groups(self) -> tuple[list[Judged], list[str]]:
+        """Return the members of groups whose work is graded already, as another's, and all others who are to be judged.
+
+        A group's work is judged once, so that all members have the same score.
+        """
+        name, copies, leaders = self.plan.lab.name, [], []
+        led: set[str] = set()
+        for student, state in self.plan.states.items():
+            others = [one for one in self.collected.members(student) if one not in self.plan.states]
+            records = [record for one in others if (record := self.store.record(name, one)) and record.state == state]
+            notebook = self._canonical(student, records[0].submission) if records and not records[0].refused else None
+            if notebook is not None:
+                copies.append(replace(Judged.recorded(records[0]), student=student, notebook=notebook))
+            elif student not in led:
+                leaders.append(student)
+                led |= set(self.collected.members(student))
+        return copies, leaders
+
+    def _members_too(self, found: Iterable[Judged]) -> Iterator[Judged]:
+        """Yield what was found for each student, and the same for the others of the student's group."""
+        copied: set[str] = set()
+        for judged in found:
+            for member in self.collected.members(judged.student):
+                if member not in self.plan.states or member in copied:
+                    continue
+                copied.add(member)
+                choices = self.collected.choices[member]
+                if member != judged.student and len(choices) > 1:
+                    counting = [one for one in choices if one.attempt and one.attempt.digest == judged.submission]
+                    put(self.tree, self.store, self.plan.lab.name, member, counting[-1])
+                yield replace(judged, student=member, notebook=deepcopy(judged.notebook))
 
     def _is_newer(self, old: Record | None, judged: Judged) -> bool:
         """Return whether what counts now was handed in after what counted before."""
@@ -278,7 +407,8 @@ class _Grading:
     def _canonical(self, student: str, submission: str) -> NotebookNode | None:
         """Return the canonical notebook of an earlier submission, if it can still be read."""
         try:
-            return self.reader.canonical(self.store.content(self.plan.lab.name, student, submission))
+            content = self.store.content(self.plan.lab.name, student, submission)
+            return self.reader.canonical(content, term_of(self.store, self.plan.lab.name, student, submission))
         except (Refused, FileNotFoundError, IsADirectoryError):
             return None
 

@@ -14,12 +14,13 @@ from mlsys.classroom.batch.pool import Pool
 from mlsys.classroom.batch.reference_solution import check_reference_solution, reference_tasks
 from mlsys.classroom.gradebook.nbgrader import configured_cpu_limit_s, configured_device
 from mlsys.classroom.intake.canonical import canonical_notebook, released_lab, with_older_tests
+from mlsys.classroom.store.configured import store_of
 from mlsys.classroom.store.run import Run, Terms, seed
-from mlsys.classroom.store.store import FileStore
 from mlsys.course.lab import SPEED, TEST, Lab
 from mlsys.course.notebook import write_notebook
 from mlsys.course.release import keep_diff, tests_diff
 from mlsys.course.settings import WHEEL_TOKEN, read_settings
+from mlsys.course.term import present_term, read_terms
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError
 
@@ -58,10 +59,12 @@ def mend(root: Path, tree: CourseTree, name: str, source: Path, *, accept: bool)
             or a test that nobody would get.
         LabFault: the version's own answers do not pass its mended tests.
     """
-    lab = Lab.load(source)
+    lab = Lab.load(source, [term.seed for term in read_terms(tree)])
     for cell in lab.notebook.cells:
         cell.source = cell.source.replace(WHEEL_TOKEN, read_settings(root).wheel_url)
     lab = Lab.of_notebook(lab.notebook, str(source))
+    if term := present_term(tree):
+        lab.notebook.metadata["mlsys"]["term"] = term
     current = released_lab(tree, name)
     kept = [path.stem for path in tree.versions(name)]
     if lab.name != name:
@@ -79,7 +82,7 @@ def mend(root: Path, tree: CourseTree, name: str, source: Path, *, accept: bool)
             f"correct them in labs/{name}/lab.py, and undo the change in {source}"
         )
     _try_answers(tree, name, lab, questions)
-    store = FileStore(tree)
+    store = store_of(tree)
     records = store.records(name)
     holders = tuple(student for student, one in records.items() if one and one.version == lab.version)
     diff = tests_diff(old, lab)
@@ -118,9 +121,11 @@ def _try_answers(tree: CourseTree, name: str, lab: Lab, questions: list[str]) ->
             copytree(tree.root / part / name, trial.root / part / name, dirs_exist_ok=True)
         if tree.config.is_file():
             copy(tree.config, trial.config)
+        if tree.terms.is_file():
+            copy(tree.terms, trial.terms)
         write_notebook(lab.notebook, trial.version(name, lab.version))
         run = Run.new(finished=True)
-        terms = Terms(run.secret, seed(run.secret, name, run.secret))
+        terms = Terms(run.secret, seed(run.secret, name, run.secret), term=present_term(tree))
         with Pool(trial.root.resolve(), 1) as pool:
             (task,) = reference_tasks(
                 trial, name, [terms], device=configured_device(tree), cpu_limit_s=configured_cpu_limit_s(tree)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mlsys.classroom.batch.pool import Pool
+from mlsys.classroom.batch.pool import JudgePool
 from mlsys.classroom.gradebook.nbgrader import configured_device
 from mlsys.classroom.intake.canonical import released_lab
 from mlsys.classroom.intake.collect import Collected
@@ -14,6 +14,7 @@ from mlsys.core.cells import plain_python
 from mlsys.core.package import imported_modules, modules
 from mlsys.course.digest import digest, modules_digest
 from mlsys.course.lab import Lab
+from mlsys.course.term import archives, tree_of
 from mlsys.course.tree import CourseTree
 from mlsys.judge.sandbox.check import check_sandbox
 from mlsys.judge.sandbox.protocol.places import SandboxError
@@ -57,7 +58,7 @@ def make_plan(
     name: str,
     students: list[str],
     collected: Collected,
-    pool: Pool,
+    pool: JudgePool,
     unsafe_no_sandbox: bool,
     private: Sequence[Path] = (),
 ) -> Plan:
@@ -79,8 +80,11 @@ def make_plan(
             would show the tree or something private.
     """
     package = _package_of(tree, name)
-    course = _course_digest(tree, store, name, package)
-    states = {student: _state(course, collected, student) for student in students}
+    course = _course_digest(tree, store, name)
+    # What is of an earlier term is graded with the lab of that term, whatever the present one has.
+    terms = {student: collected.histories[student].attempts[-1].term for student in students}
+    courses = {term: _course_digest(tree_of(tree, name, term), store, name) for term in set(terms.values())}
+    states = {student: _state(courses[terms[student]], collected, student) for student in students}
     old = {student: store.record(name, student) for student in students}
     device = configured_device(tree)
     waits = any(record.waits_for_gpu for record in old.values() if record)
@@ -102,7 +106,7 @@ def make_plan(
     to_judge = [student for student in doubtful if student not in collected.refused]
     if to_judge and not kind:
         kind = pool.machine(device)["device"]
-    sandboxed = not to_judge or _sandbox_holds(unsafe_no_sandbox, (tree.root, *private))
+    sandboxed = not to_judge or pool.elsewhere or _sandbox_holds(unsafe_no_sandbox, (tree.root, *private))
     open_ones = [student for student in doubtful if sandboxed or not is_done(student)]
     open_states = {student: states[student] for student in open_ones}
     attempt_state = digest(course, kind if to_judge else "", str(sandboxed))
@@ -111,15 +115,17 @@ def make_plan(
 
 def tests_digest(tree: CourseTree, store: Store, name: str) -> str:
     """Return the digest of all that verdicts of a lab depend on beside the submissions: package, secret, tests."""
-    return _course_digest(tree, store, name, _package_of(tree, name))
+    digests = [_course_digest(one, store, name) for one in (tree, *archives(tree, name))]
+    return digest(*digests) if len(digests) > 1 else digests[0]
 
 
 def _package_of(tree: CourseTree, name: str) -> str:
     return _package_digest([released_lab(tree, name, path.stem) for path in tree.versions(name)])
 
 
-def _course_digest(tree: CourseTree, store: Store, name: str, package: str) -> str:
-    return digest(package, store.secret(), *(path.read_bytes() for path in tree.versions(name)))
+def _course_digest(tree: CourseTree, store: Store, name: str) -> str:
+    """Return the digest for a lab as the tree has it: of the present term, or as it was in an earlier one."""
+    return digest(_package_of(tree, name), store.secret(), *(path.read_bytes() for path in tree.versions(name)))
 
 
 def _package_digest(versions: Iterable[Lab]) -> str:

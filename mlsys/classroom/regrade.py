@@ -1,7 +1,8 @@
-"""Changes of scores that need a yes: under new tests, by a refusal, by another policy, or of marks that lapse."""
+"""Changes of scores that need a yes: by new tests, a refusal, another policy or rule, or of marks that lapse."""
 
 import csv
 import io
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -10,7 +11,7 @@ from rich.text import Text
 
 from mlsys.classroom.batch.task import Judged
 from mlsys.classroom.report import first_line, safe
-from mlsys.classroom.store.record import Record
+from mlsys.classroom.store.record import LATE, HandedIn, Record
 
 MARK_LAPSES = "the answer has changed since a person marked it"
 
@@ -74,8 +75,22 @@ def lapsed_marks(
             said = "refused" if new.refused or now is None else now.verdict
             said += f" {now.points:g}" if now and not now.waiting and not new.refused else ""
             marked = f"marked {points[was.grade_id]:g}"
-            found[was.grade_id] = Change(new.student, was.question, marked, said, MARK_LAPSES)
+            why = first_line(new.refused) if new.refused else MARK_LAPSES
+            found[was.grade_id] = Change(new.student, was.question, marked, said, why)
     return found
+
+
+def late_change(old: Record, new: HandedIn) -> Change | None:
+    """Return what another rule, due time or time of handing in does to a score; None if it does nothing.
+
+    Args:
+        old: the record, with the points that people gave.
+        new: how the same submission was handed in, as it is known now.
+    """
+    before, after = old.points, replace(old, handed_in=new).points
+    if old.refused or math.isclose(before, after, abs_tol=1e-4):
+        return None
+    return Change(old.student, LATE, f"{before:g} points", f"{after:g} points", new.cost)
 
 
 def with_gpu_results(old: Record, new: Judged) -> Judged:

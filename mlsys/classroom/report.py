@@ -16,15 +16,20 @@ from rich.text import Text
 from mlsys.classroom.intake.collect import Collected
 from mlsys.classroom.intake.layouts import Ignored
 from mlsys.classroom.lms.csv_file import guarded
-from mlsys.classroom.store.record import MARKED, REFUSED, WAITING, QuestionRecord, Record
+from mlsys.classroom.store.record import LATE, MARKED, REFUSED, WAITING, QuestionRecord, Record
+from mlsys.classroom.students.late import how_late
 from mlsys.core.files import write_atomically
 from mlsys.course.tree import CourseTree
 
 COLUMNS = ("student", "question", "verdict", "points", "max_points", "waiting", "sandboxed", "message")
 NO_SANDBOX = "graded without the sandbox"
-_COLORS = {"passed": "green", MARKED: "green", "slow": "yellow", "not implemented": "yellow"} | dict.fromkeys(
-    WAITING, "cyan"
-)
+_COLORS = {
+    "passed": "green",
+    MARKED: "green",
+    "slow": "yellow",
+    "mutants survive": "yellow",
+    "not implemented": "yellow",
+} | dict.fromkeys(WAITING, "cyan")
 
 _SHORT = {
     "wrong answer": "wrong",
@@ -67,7 +72,7 @@ def table(title: str, records: Iterable[Record], width: int | None = None) -> Gr
         names = names[count:]
     found = {question.verdict for record in records for question in record.questions}
     words = ", ".join(f"{word} {verdict}" for verdict, word in _SHORT.items() if verdict in found - {word})
-    return Group(*parts, Text(f"A number: points of an answer that passed, is slow or was marked; {words}"))
+    return Group(*parts, Text(f"A number: points of an answer that passed, has a part of them, or was marked; {words}"))
 
 
 def _width(part: Table) -> int:
@@ -89,7 +94,7 @@ def _table(title: str, records: list[Record], names: list[str], *, short: bool) 
         waiting = sum(question.waiting for question in record.questions)
         of = {question.question: question for question in record.questions}
         cells = (_cell(of[name], short=short) if name in of else Text() for name in names)
-        result.add_row(Text(record.student), *cells, f"{record.points:g}", f"{waiting:g}" if waiting else "")
+        result.add_row(Text(record.student), *cells, f"{round(record.points, 2):g}", f"{waiting:g}" if waiting else "")
     return result
 
 
@@ -107,8 +112,8 @@ def reasons(records: Iterable[Record]) -> Table:
 def _cell(question: QuestionRecord, *, short: bool) -> Text:
     style = _COLORS.get(question.verdict, "red")
     if short:
-        return Text(_SHORT.get(question.verdict, f"{question.points:.4g}"), style=style)
-    points = "" if question.waiting or not question.points else f" {question.points:g}"
+        return Text(_SHORT.get(question.verdict, f"{round(question.points, 2):g}"), style=style)
+    points = "" if question.waiting or not question.points else f" {round(question.points, 2):g}"
     return Text(f"{question.verdict}{points}", style=style)
 
 
@@ -122,6 +127,7 @@ def why(record: Record) -> str:
         if question.verdict not in silent and question.message:
             by_reason.setdefault(first_line(question.message), []).append(question.question)
     lines = [f"{', '.join(names)}: {reason}" for reason, names in by_reason.items()]
+    lines += [f"{LATE}: {record.penalty:g} points are taken off"] if record.penalty else []
     lines += [] if record.sandboxed else [NO_SANDBOX]
     return "\n".join([*lines, *(f"repaired: {repair}" for repair in record.repairs)])
 
@@ -144,7 +150,7 @@ def by_question(records: Iterable[Record]) -> Table:
         points = [question.points for question in tried if not question.waiting]
         passed = sum(question.verdict == "passed" for question in tried)
         verdicts = Counter(question.verdict for question in questions)
-        middle = f"{median(points):g}" if points else ""
+        middle = f"{round(median(points), 2):g}" if points else ""
         (verdict, count), *_ = verdicts.most_common(1)
         cells = (name, str(len(tried)), str(passed), middle, f"{questions[0].max_points:g}", f"{verdict} ({count})")
         result.add_row(*(Text(cell) for cell in cells))
@@ -155,14 +161,15 @@ def arrivals(collected: Collected, tree: CourseTree, lab: str) -> Text:
     """Say who handed in late or not at all, and which files and names are nobody's."""
     lines = [f"missing: {safe(student)}: handed in nothing here" for student in collected.missing]
     for student, choices in collected.choices.items():
-        late = choices[0].lateness if len(choices) == 1 else None
-        if late:
-            lines.append(f"late: {safe(student)}: {late.days} late day{'s' if late.days > 1 else ''}")
+        late = choices[0].late if len(choices) == 1 else None
+        if late and late.minutes:
+            lines.append(f"late: {safe(student)}: {how_late(late.minutes)}: {late.cost}")
         elif any(choice.attempt and choice.attempt.late and choice.attempt.time is None for choice in choices):
             path = tree.attempts(lab, student).resolve()
             lines.append(
                 f"late: {safe(student)}: Canvas marks it LATE; get its time with --times, or enter it in {path}"
             )
+    lines += _unknown_times(collected)
     for kind, notes in (
         ("unknown", collected.unknown),
         ("ignored", collected.ignored),
@@ -171,6 +178,23 @@ def arrivals(collected: Collected, tree: CourseTree, lab: str) -> Text:
     ):
         lines += _notes(kind, notes)
     return Text("\n".join(lines))
+
+
+def _unknown_times(collected: Collected) -> list[str]:
+    """Say whose lateness would cost points if the time of handing in were known."""
+    open_ones = [
+        student
+        for student, choices in collected.choices.items()
+        if student in collected.ruled - collected.refused.keys()
+        and any(one.attempt and not one.attempt.time for one in choices)
+    ]
+    if not open_ones:
+        return []
+    more = f" and {len(open_ones) - 10} more" if len(open_ones) > 10 else ""
+    names = ", ".join(map(safe, open_ones[:10]))
+    return [
+        f"time unknown: {names}{more}: late days cost points, and nothing is taken off: name the times with --times"
+    ]
 
 
 def _notes(kind: str, notes: Iterable[Ignored], most: int = 10) -> list[str]:
@@ -199,6 +223,26 @@ def other_versions(records: Iterable[Record], version: str) -> Text:
     return Text("\n".join(lines))
 
 
+def other_terms(records: Iterable[Record], term: str, lists: Path) -> Text:
+    """Say whose submission is of an earlier term than the present one.
+
+    Args:
+        records: of the students.
+        term: the present term.
+        lists: the folder of the lists of attempts, in which people may correct a term.
+    """
+    found: dict[str, list[str]] = {}
+    for record in records:
+        if record.term != term and not record.refused:
+            found.setdefault(record.term, []).append(record.student)
+    lines = (
+        f"term: {', '.join(map(safe, students))}: handed in in {f'term {other}' if other else 'no term'} (now {term}), "
+        f"and graded with the lab of then. If the same file was handed in again now, enter the term in {lists}"
+        for other, students in sorted(found.items())
+    )
+    return Text("\n".join(lines))
+
+
 def first_line(message: str, width: int = 160) -> str:
     """Return the first line of a message, cut to `width` characters."""
     line = message.strip().split("\n")[0]
@@ -206,7 +250,10 @@ def first_line(message: str, width: int = 160) -> str:
 
 
 def to_csv(records: Iterable[Record]) -> str:
-    """Return the results as CSV text, one row per student and question."""
+    """Return the results as CSV text, one row per student and question, and one for what lateness takes off.
+
+    The points of a student's rows add up to the score.
+    """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -215,6 +262,9 @@ def to_csv(records: Iterable[Record]) -> str:
             row = (question.verdict, f"{question.points:g}", f"{question.max_points:g}", f"{question.waiting:g}")
             sandboxed = "yes" if record.sandboxed else "no"
             writer.writerow([safe(record.student), safe(question.question), *row, sandboxed, safe(question.message)])
+        if record.penalty:
+            why = record.handed_in.cost
+            writer.writerow([safe(record.student), LATE, LATE, f"{-record.penalty:g}", "0", "0", sandboxed, why])
     return out.getvalue()
 
 

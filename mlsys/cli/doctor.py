@@ -51,13 +51,19 @@ def run(args: argparse.Namespace) -> int:
 
 
 def versions() -> Iterator[str]:
-    """Yield one line per package: its version, or how to install it."""
+    """Yield one line per package: its version, or how to install it; students need no book and no gradebook."""
     yield f"{'python':<14}{platform.python_version()} on {platform.system()} {platform.machine()}"
-    for package in PACKAGES:
+    for package in [name for name in PACKAGES if has_judge() or EXTRAS.get(name) not in ("book", "grading")]:
         try:
             yield f"{package:<14}{version(package)}{f', {edition()}' if package == 'mlsys' else ''}"
         except PackageNotFoundError:
-            yield f"{package:<14}not installed; pip install 'mlsys[{EXTRAS.get(package, 'dev')}]'"
+            yield f"{package:<14}not installed; {_how_to_install(package)}"
+
+
+def _how_to_install(*packages: str) -> str:
+    """Say how packages of one extra are installed: by the extra where the package was installed from the repository."""
+    names = f"'mlsys[{EXTRAS.get(packages[0], 'dev')}]'" if has_judge() else " ".join(packages)
+    return f"pip install {names}"
 
 
 def describe(device: Device) -> str:
@@ -73,13 +79,10 @@ def abilities(device: Device) -> Iterator[Finding]:
     """Yield which parts of the course this machine can run."""
     yield Finding("yes", "mlsys calculations and the chapters")
     if find_spec("torch") is None or find_spec("triton") is None:
-        missing = " and ".join(name for name in ("torch", "triton") if find_spec(name) is None)
-        cure = (
-            "pip install 'mlsys[labs]'"
-            if sys.platform == "linux"
-            else "use Linux, WSL2 or Colab: no Triton wheels here"
-        )
-        yield Finding("no", f"labs: {missing} not installed; {cure}")
+        missing = [name for name in ("torch", "triton") if find_spec(name) is None]
+        there = sys.platform == "linux"
+        cure = _how_to_install(*missing) if there else "use Linux, WSL2 or Colab: no Triton wheels here"
+        yield Finding("no", f"labs: {' and '.join(missing)} not installed; {cure}")
         return
     if device.kind == "cpu":
         fault = interpreter_fault()

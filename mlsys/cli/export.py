@@ -1,4 +1,4 @@
-"""`mlsys export LAB --canvas FILE | --moodle FILE | --csv --out FILE`: write a lab's scores for an LMS.
+"""`mlsys export LAB --canvas FILE | --moodle FILE | --gradescope | --csv --out FILE`: write a lab's scores for an LMS.
 
 Scores come from the records that `mlsys grade` leaves, with the points that a person gave in nbgrader. What is missing,
 waits for a GPU or a person, or was refused stays blank. Students who are on one side only are listed.
@@ -7,13 +7,13 @@ waits for a GPU or a person, or was refused stays blank. Students who are on one
 import argparse
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 
-from mlsys.classroom.gradebook.marks import marked_records, refresh_pages
+from mlsys.classroom.gradebook.marks import read_class
 from mlsys.classroom.gradebook.record_results import disk_faults
 from mlsys.classroom.lms import canvas, moodle
 from mlsys.classroom.lms.canvas import Gradebook, read_gradebook
@@ -27,14 +27,17 @@ from mlsys.classroom.lms.fill import (
     PARTIAL,
     Filled,
     Note,
+    Score,
     fill,
     plain_table,
     score_of,
 )
+from mlsys.classroom.lms.gradescope_results import Graded, autograder
 from mlsys.classroom.lms.moodle import Worksheet, read_worksheet
-from mlsys.classroom.lms.new_roster import new_roster
+from mlsys.classroom.lms.new_roster import ListedTwice, new_roster
+from mlsys.classroom.store.configured import store_of
 from mlsys.classroom.store.record import Record
-from mlsys.classroom.store.store import FileStore, Store
+from mlsys.classroom.store.store import Store
 from mlsys.classroom.students.roster import Student, read_roster
 from mlsys.core.files import write_atomically
 from mlsys.course.lab import find_lab
@@ -57,6 +60,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     kind = parser.add_mutually_exclusive_group(required=True)
     kind.add_argument("--canvas", type=Path, metavar="FILE", help="fill the gradebook that Canvas exported")
     kind.add_argument("--moodle", type=Path, metavar="FILE", help="fill the grading worksheet of a Moodle assignment")
+    kind.add_argument(
+        "--gradescope", action="store_true", help="write the zip of an autograder that gives Gradescope the scores"
+    )
     kind.add_argument("--csv", action="store_true", help="write a plain table of students and points")
     target = parser.add_mutually_exclusive_group(required=True)
     target.add_argument("--out", type=Path, metavar="FILE", help="write the scores here, for import in the LMS")
@@ -64,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--new-roster", type=Path, metavar="FILE", help="only write a roster of the students in FILE, to begin with"
     )
     parser.add_argument(
-        "--roster", type=Path, metavar="FILE", help="roster with the students' names and ids (columns: docs)"
+        "--roster", type=Path, metavar="FILE", help="CSV file of students, with their names and their ids in the LMS"
     )
     parser.add_argument("--assignment", metavar="NAME", help="name or id of the assignment in Canvas (the lab's name)")
     parser.add_argument("--scale", action="store_true", help="scale to the assignment's points where they differ")
@@ -87,9 +93,9 @@ def run(args: argparse.Namespace) -> int:
     if args.out.resolve() in [path.resolve() for path in (args.canvas, args.moodle) if path]:
         raise UserError(f"{args.out} is the LMS's own file, which is never overwritten: choose another name for --out")
     tree = CourseTree(args.course)
-    store = FileStore(tree)
+    store = store_of(tree)
     with disk_faults(tree):
-        read = marked_records(store, args.lab, refresh_pages(tree, store, args.lab))
+        read = read_class(tree, store, args.lab)
     if not read:
         raise UserError(f"{tree.root} has no results of {args.lab}: run `mlsys grade {args.lab}` first")
     records = [record for record in read.values() if record]
@@ -101,11 +107,21 @@ def run(args: argparse.Namespace) -> int:
     if without:
         console.print(_weights(records[0], without), soft_wrap=True)
     if grades is None:
+        absent = [name for name in students if name not in read] if args.roster else []
+        most = max((score.most for score in scores), default=0)
+        scores += [Score(name, None, most, "handed in nothing") for name in absent]
         notes += [Note(BLANK, score.student, score.reason) for score in scores if score.points is None]
         notes += [Note(PARTIAL, one.student, one.reason) for one in scores if one.points is not None and one.reason]
-        filled = Filled(Table(()), tuple(notes))
+        show(Filled(Table(()), tuple(notes)), (), console)
+        if args.gradescope:
+            found = zip(records, scores, strict=True)
+            graded = [_graded(store, record, score, students) for record, score in found if score.points is not None]
+            if not graded:
+                raise UserError(f"nobody has a score in {args.lab} yet; see the reasons above")
+            write_atomically(args.out, autograder(graded, without))
+            console.print(f"{len(graded)} students in {args.out}: {_next_in_gradescope(graded)}", soft_wrap=True)
+            return 0
         write_atomically(args.out, plain_table(scores, students).encode("utf-8-sig"))
-        show(filled, (), console)
         console.print(f"{len(scores)} students in {args.out}", soft_wrap=True)
         return 0
     if isinstance(grades, Gradebook):
@@ -120,6 +136,22 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _graded(store: Store, record: Record, score: Score, students: Mapping[str, Student]) -> Graded:
+    """Return what Gradescope is told of a student with a score."""
+    about = students.get(record.student, Student(record.student, record.student))
+    addresses = [text for text in (about.sis_login_id, about.id) if "@" in text]
+    attempts = store.history(record.lab, record.student).attempts
+    return Graded(record, score, [one.digest for one in attempts], addresses)
+
+
+def _next_in_gradescope(graded: Sequence[Graded]) -> str:
+    """Say what to do with the autograder's zip."""
+    return (
+        f"in Gradescope give the assignment {graded[0].score.most:g} autograder points, upload the zip as its "
+        "autograder, and have it run again on all submissions"
+    )
+
+
 def _begin_roster(args: argparse.Namespace, grades: Gradebook | Worksheet | None, console: Console) -> int:
     if grades is None:
         raise UserError("--new-roster needs the students of an LMS: name its file with --canvas or --moodle")
@@ -127,7 +159,11 @@ def _begin_roster(args: argparse.Namespace, grades: Gradebook | Worksheet | None
         raise UserError(f"{args.new_roster} exists and may hold extensions: choose another name")
     find_lab(Path.cwd(), args.lab)
     rows = canvas.roster_rows(grades) if isinstance(grades, Gradebook) else moodle.roster_rows(grades)
-    write_atomically(args.new_roster, new_roster(rows, [args.lab]).encode())
+    try:
+        text = new_roster(rows, [args.lab])
+    except ListedTwice as error:
+        raise ListedTwice(f"{args.canvas or args.moodle}: {error}") from error
+    write_atomically(args.new_roster, text.encode())
     console.print(f"{args.new_roster}: fill in the time zone and the due times", soft_wrap=True)
     return 0
 

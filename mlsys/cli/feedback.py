@@ -5,11 +5,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from mlsys.classroom.gradebook.marks import marked_records, refresh_pages
+from mlsys.classroom.gradebook.marks import read_class
 from mlsys.classroom.gradebook.record_results import disk_faults
 from mlsys.classroom.lms.bundles import KINDS, MAIL, Page, bundle
 from mlsys.classroom.report import safe
-from mlsys.classroom.store.store import FileStore
+from mlsys.classroom.store.configured import store_of
 from mlsys.classroom.students.roster import Student, read_roster
 from mlsys.core.files import write_atomically
 from mlsys.course.tree import COURSE, CourseTree
@@ -36,9 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the pages, with the marks and comments of people, into a zip."""
     tree, console = CourseTree(args.course), Console(markup=False, highlight=False, soft_wrap=True)
-    store, lab = FileStore(tree), args.lab
+    store, lab = store_of(tree), args.lab
     with disk_faults(tree):
-        records = marked_records(store, lab, refresh_pages(tree, store, lab))
+        records = read_class(tree, store, lab)
     if not records:
         raise UserError(f"{tree.root} has no results of {lab}: run `mlsys grade {lab}` first")
     students = read_roster(args.roster).students if args.roster else {}

@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.console import Console
 
 from mlsys.classroom.processes import workers
-from mlsys.cli.grade import positive
+from mlsys.cli import whole_number
 from mlsys.course.tree import COURSE, CourseTree
 from mlsys.errors import UserError
 
@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     step.add_argument("--merge", type=Path, metavar="ZIP", help="here again: fill in what was found")
     parser.add_argument("--out", type=Path, metavar="ZIP", help="the file to bring back, with --grade")
     parser.add_argument(
-        "--workers", type=positive, default=os.cpu_count() or 1, metavar="N", help="judge N students at a time"
+        "--workers", type=whole_number(1), default=os.cpu_count() or 1, metavar="N", help="judge N students at a time"
     )
     parser.add_argument(
         "--unsafe-no-sandbox", action="store_true", help="as for `mlsys grade`, if the sandbox cannot run there"
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     from mlsys.classroom.gradebook.nbgrader import export_gradebook
     from mlsys.classroom.gradebook.record_results import disk_faults
     from mlsys.classroom.report import safe, write_csv
-    from mlsys.classroom.store.store import FileStore
+    from mlsys.classroom.store.configured import store_of
     from mlsys.core.files import write_atomically
 
     tree, console = CourseTree(args.course), Console(markup=False, highlight=False, soft_wrap=True)
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
             )
             return 0
         merged = merge(tree, args.lab, args.merge)
-        store = FileStore(tree)
+        store = store_of(tree)
         found = marked_records(store, args.lab, refresh_pages(tree, store, args.lab)).values()
         write_csv([record for record in found if record], tree.results(args.lab))
         export_gradebook(tree, args.lab, tree.results(args.lab).with_name(f"{args.lab}-nbgrader.csv"))

@@ -5,16 +5,23 @@ import gc
 import os
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from mlsys.classroom.processes import workers
-from mlsys.classroom.store.store import FileStore
+from mlsys.classroom.store.configured import store_of
 from mlsys.classroom.students.attempt_policy import POLICIES
+from mlsys.cli import whole_number
 from mlsys.course.tree import COURSE, CourseTree
+from mlsys.errors import UserError
 
-RESUMED = ("submissions", "roster", "attempt", "times", "student")
+if TYPE_CHECKING:
+    from mlsys.classroom.batch.pool import JudgePool
+
+RESUMED = ("submissions", "roster", "attempt", "times", "student", "cluster")
 """Arguments that `--resume` takes from the interrupted run where they are not given."""
 
 
@@ -27,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="DIR|ZIP",
         help="folder of <student>.ipynb, nbgrader tree, or an LMS's download as a folder or zip "
-        "(default: what is in the course tree's submitted/)",
+        "(default: what came in at the submit queue, and what is in the course tree's submitted/)",
     )
     source.add_argument(
         "--sample-class",
@@ -52,14 +59,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "with the columns student and time",
     )
     parser.add_argument(
-        "--workers", type=positive, default=os.cpu_count() or 1, metavar="N", help="judge N students at a time"
+        "--workers", type=whole_number(1), default=os.cpu_count() or 1, metavar="N", help="judge N students at a time"
+    )
+    parser.add_argument(
+        "--cluster",
+        metavar="ADDRESS",
+        help="judge on the workers of a dask cluster, such as tcp://head:8786, in place of this machine; each is "
+        "started with `mlsys worker ADDRESS`",
     )
     parser.add_argument("--student", default="", metavar="ID", help="grade this student only")
     parser.add_argument(
         "--resume",
         action="store_true",
-        help="continue the interrupted run with its --submissions, --roster, --attempt and --student, unless you give "
-        "others; an interrupted run is continued in any case, and no submission is graded twice",
+        help="continue the interrupted run with its --submissions, --roster, --attempt, --student and --cluster, "
+        "unless you give others; an interrupted run is continued in any case, and no submission is graded twice",
     )
     parser.add_argument(
         "--yes",
@@ -76,19 +89,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--course", type=Path, default=Path(COURSE), help="folder of the nbgrader tree (%(default)s)")
 
 
-def positive(text: str) -> int:
-    """Return a whole number of 1 or more from the command line."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 1 or more")
-    return int(text)
-
-
 def run(args: argparse.Namespace) -> int:
     """Grade a lab of the repository in the current folder."""
+    if args.cluster and args.unsafe_no_sandbox:
+        raise UserError("--cluster takes no --unsafe-no-sandbox: every worker of a cluster needs its sandbox")
     workers.warm_up()  # they import torch while this process imports nbgrader
     from mlsys.classroom.grade_class import Options, grade_class
     from mlsys.classroom.gradebook.record_results import disk_faults
     from mlsys.classroom.lms.hand_ins import read_hand_ins
+    from mlsys.classroom.overview.class_page import write_class_page
     from mlsys.classroom.students.roster import read_roster
     from mlsys.cli.grade_output import show
 
@@ -108,12 +117,43 @@ def run(args: argparse.Namespace) -> int:
         sample_class=args.sample_class,
         unsafe_no_sandbox=args.unsafe_no_sandbox,
         arguments=remembered(args),
+        open_pool=_fleet(args.cluster, console) if args.cluster else None,
     )
+    if args.submissions is None and not args.sample_class:
+        _take_in_queue(tree, args.lab, console)
     gc.freeze()  # what is imported stays: else collections that walk it take a tenth of the time
     batch = grade_class(root, tree, args.lab, options, console)
     with disk_faults(tree):
         show(batch, console)
+        write_class_page(batch.tree, store_of(batch.tree), args.lab, roster)
+        console.print(f"Class:     {batch.tree.class_page(args.lab)}", soft_wrap=True, markup=False)
     return 3 if batch.withheld else 0
+
+
+def _fleet(address: str, console: Console) -> "Callable[[CourseTree, str], JudgePool]":
+    """Return what makes the pool of a cluster's workers."""
+    from mlsys.fleet.pool import FleetPool
+
+    return lambda tree, lab: FleetPool(tree, lab, address, console)
+
+
+def _take_in_queue(tree: CourseTree, lab: str, console: Console) -> None:
+    """Make what was handed in at the submit queue attempts, if the course has a queue."""
+    if not tree.queue.is_dir():
+        return
+    from mlsys.classroom.gradebook.record_results import disk_faults
+    from mlsys.classroom.processes.limited import helper_ends
+    from mlsys.submit.queue import Queue
+    from mlsys.submit.settings import read_queue_settings
+    from mlsys.submit.take_in import take_in
+
+    store = store_of(tree)
+    with disk_faults(tree), helper_ends(), store.lock():
+        queue = Queue(tree.queue, read_queue_settings(tree.queue).database)
+        found = take_in(queue, tree, store, lab)
+        queue.close()
+    if found.hand_ins:
+        console.print(f"Queue: {found.hand_ins} hand-ins of {found.students} students, {found.new} of them new.")
 
 
 def _kept_in(args: argparse.Namespace) -> CourseTree:
@@ -131,7 +171,7 @@ def remembered(args: argparse.Namespace) -> dict[str, str]:
 
 def interrupted(args: argparse.Namespace) -> str:
     """Say what Ctrl-C left behind, and which command continues."""
-    last = FileStore(_kept_in(args)).run(args.lab)
+    last = store_of(_kept_in(args)).run(args.lab)
     if last is None or last.finished or last.arguments != remembered(args):
         # It was stopped before the first submission or after the last; an older run's arguments may be others.
         return "Interrupted: what was graded is kept. Run the same command again."
@@ -149,7 +189,7 @@ def _go_on(args: argparse.Namespace, tree: CourseTree, console: Console) -> None
     Raises:
         UserError: the last run is still at work.
     """
-    store = FileStore(tree)
+    store = store_of(tree)
     last = store.run(args.lab)
     if last is None or last.finished:
         if args.resume:
@@ -164,6 +204,7 @@ def _go_on(args: argparse.Namespace, tree: CourseTree, console: Console) -> None
         args.roster = args.roster or (Path(last.arguments["roster"]) if "roster" in last.arguments else None)
         args.attempt = args.attempt or last.arguments.get("attempt")
         args.student = args.student or last.arguments.get("student", "")
+        args.cluster = args.cluster or last.arguments.get("cluster")
         args.times = args.times or [Path(name) for name in last.arguments.get("times", "").splitlines()]
         words = " ".join(
             f"--{name.replace('_', '-')} {_shown(getattr(args, name))}" for name in RESUMED if getattr(args, name)

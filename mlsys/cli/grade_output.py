@@ -5,8 +5,11 @@ from rich.console import Console
 from mlsys.classroom.grade_class import Batch
 from mlsys.classroom.gradebook.nbgrader import export_gradebook
 from mlsys.classroom.regrade import changes_csv, changes_table, changes_title
-from mlsys.classroom.report import arrivals, by_question, other_versions, reasons, table, write_csv
+from mlsys.classroom.report import arrivals, by_question, other_terms, other_versions, reasons, table, write_csv
 from mlsys.core.files import write_atomically
+from mlsys.course.nbgrader import database_url, without_password
+from mlsys.course.term import present_term
+from mlsys.course.tree import ATTEMPTS
 
 
 def show(batch: Batch, console: Console) -> None:
@@ -18,7 +21,10 @@ def show(batch: Batch, console: Console) -> None:
     console.print(table(f"{lab.title}: verdicts and points", records, console.width))
     console.print(reasons(records))
     console.print(arrivals(batch.collected, tree, lab.name), soft_wrap=True)  # paths in it can then be copied
-    if versions := other_versions(records, lab.version):
+    term, lists = present_term(tree), tree.root / "attempts" / "STUDENT" / lab.name / ATTEMPTS
+    if terms := other_terms(records, term, lists):
+        console.print(terms, soft_wrap=True)
+    if versions := other_versions([record for record in records if record.term == term], lab.version):
         console.print(versions, soft_wrap=True)
     console.print(by_question(records))
     if batch.changes:
@@ -38,6 +44,8 @@ def show(batch: Batch, console: Console) -> None:
         f"{len(records)} submissions ({batch.graded_now} graded now, {len(records) - batch.graded_now} unchanged), "
         f"{refused} refused; {waiting:g} points wait for a GPU or a person. It took {batch.minutes:.1f} minutes."
     )
+    for device_time in batch.device_times:
+        console.print(str(device_time), soft_wrap=True, markup=False, highlight=False)
     bare = sum(not record.sandboxed for record in records)
     if bare:
         console.print(
@@ -51,4 +59,6 @@ def show(batch: Batch, console: Console) -> None:
         )
     console.print(f"Results:   {tree.results(lab.name)}", soft_wrap=True)
     console.print(f"Feedback:  {tree.feedback(lab.name, '<student>')}", soft_wrap=True)
-    console.print(f"Gradebook: {tree.gradebook}, exported to {gradebook_csv}", soft_wrap=True)
+    url = database_url(tree)
+    gradebook = without_password(url) if url else tree.gradebook
+    console.print(f"Gradebook: {gradebook}, exported to {gradebook_csv}", soft_wrap=True)

@@ -22,9 +22,19 @@ COMMANDS = {
     "release": ("mlsys.cli.release", "build the labs that students get"),
     "grade": ("mlsys.cli.grade", "grade a class of submissions"),
     "gpu-pass": ("mlsys.cli.gpu_pass", "grade what waits for a GPU on another machine, and merge what was found"),
-    "undo": ("mlsys.cli.undo", "bring back the class as it was before the last grading run"),
+    "serve": ("mlsys.cli.submit.serve", "serve the submit queue: students hand in, get receipts, see verdicts"),
+    "tokens": ("mlsys.cli.submit.tokens", "make the tokens by which people log in to the submit queue"),
+    "receipt": ("mlsys.cli.submit.receipt", "verify a receipt of the submit queue, without a network"),
+    "mark": ("mlsys.cli.classroom.mark", "mark written answers in a browser, question by question"),
+    "class": ("mlsys.cli.classroom.class_page", "write the page about a class: attempts, scores, late days, kernels"),
+    "late": ("mlsys.cli.classroom.late", "show who was late, what it cost, and how many late days are left"),
+    "similar": ("mlsys.cli.classroom.similar", "list similar kernels of a class, for a person to read"),
+    "worker": ("mlsys.cli.classroom.worker", "judge submissions here for a class that is graded with --cluster"),
+    "store": ("mlsys.cli.classroom.store", "say where a class is kept, or move it into a PostgreSQL database and back"),
+    "undo": ("mlsys.cli.undo", "bring back the class as it was before the last grading or marking"),
     "export": ("mlsys.cli.export", "write a lab's scores for Canvas, for Moodle, or as a plain table"),
     "feedback": ("mlsys.cli.feedback", "bundle the feedback pages for Canvas, for Moodle, or for mail"),
+    "kit": ("mlsys.cli.course.kit", "make the whole book as a file, syllabi, slides or a question bank from the site"),
     "publish": ("mlsys.cli.publish", "write the public tree: site, labs without solutions, wheel"),
 }
 
@@ -34,9 +44,20 @@ NOT_FOR_STUDENTS = (
 )
 
 EXTRA_OF = {
+    "distributed": "fleet",
+    "psycopg": "fleet",
+    "icalendar": "kit",
+    "authlib": "serve",
+    "cryptography": "serve",
+    "joserfc": "serve",
+    "requests": "serve",
+    "tornado": "serve",
     "jupytext": "grading",
+    "lxml": "kit",
     "nbformat": "grading",
     "nbgrader": "grading",
+    "pikepdf": "kit",
+    "playwright": "kit",
     "rich": "grading",
     "torch": "labs",
     "triton": "labs",
@@ -73,7 +94,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"mlsys: {_interrupted(args)}", file=sys.stderr)
         return 130
     except ModuleNotFoundError as error:
-        if command in COMMANDS and error.name == COMMANDS[command][0]:
+        if command in COMMANDS and f"{COMMANDS[command][0]}.".startswith(f"{error.name}."):
             print(f"mlsys: {NOT_FOR_STUDENTS.format(command)}", file=sys.stderr)
             return 2
         extra = EXTRA_OF.get((error.name or "").split(".")[0])

@@ -18,15 +18,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="instead, replace the tests of an older version of one lab by those in FILE, a copy of its lab.py",
     )
+    parser.add_argument(
+        "--term",
+        nargs="?",
+        const="",
+        metavar="NAME",
+        help="begin a term of this name, such as 2027a: numbers, shapes and faults of the labs are drawn anew, and "
+        "submissions of earlier terms go on being graded as before; without it nothing is drawn",
+    )
     parser.add_argument("--yes", action="store_true", help="write what --mend changes; without --yes it is only listed")
     parser.add_argument("--course", type=Path, default=Path(COURSE), help="folder of the nbgrader tree (%(default)s)")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Release labs from the repository in the current folder, or mend an older version."""
+    """Release labs from the repository in the current folder, begin a term, or mend an older version."""
+    if args.mend and args.term is not None:
+        raise UserError("--mend corrects the present term, and --term begins a new one: use one of them")
     if args.mend:
         return _mend(args)
-    for line in release(Path.cwd(), CourseTree(args.course), args.lab or None):
+    for line in release(Path.cwd(), CourseTree(args.course), args.lab or None, term=args.term):
         print(line)
     return 0
 

@@ -1,4 +1,4 @@
-"""`mlsys undo`: bring back the class as it was before the last grading run."""
+"""`mlsys undo`: bring back the class as it was before the last grading or marking."""
 
 import argparse
 import shutil
@@ -8,7 +8,8 @@ from rich.console import Console
 
 from mlsys.classroom.gradebook.marks import marked_records, marks_of
 from mlsys.classroom.store.backup import back_up, backups, lab_of, restore
-from mlsys.classroom.store.store import FileStore
+from mlsys.classroom.store.configured import store_of
+from mlsys.classroom.store.store import RECORD
 from mlsys.course.tree import COURSE, CourseTree
 from mlsys.errors import UnknownName, UserError
 
@@ -25,24 +26,26 @@ def run(args: argparse.Namespace) -> int:
     tree, console = CourseTree(args.course), Console(markup=False, highlight=False, soft_wrap=True)
     kept = {path.name: path for path in backups(tree)}
     if not kept:
-        raise UserError(f"{tree.backups} holds no backup, so there is nothing to undo: `mlsys grade` makes one")
+        raise UserError(
+            f"{tree.backups} holds no backup, so there is nothing to undo: `mlsys grade` and `mlsys mark` make them"
+        )
     if args.to and args.to not in kept:
         raise UnknownName.of("backup", args.to, kept)
     backup = kept[args.to or max(kept)]
     lab = lab_of(backup)
     before, now = scores(CourseTree(backup), lab), scores(tree, lab)
-    console.print(f"The last run on {lab} began with the state in {backup}")
+    console.print(f"The last grading or marking of {lab} began with the state in {backup}")
     for student in sorted(before.keys() | now.keys()):
         if before.get(student) != now.get(student):
             console.print(f"  {student}: {now.get(student, 'nothing')} -> {before.get(student, 'nothing')}")
-    for other in sorted(path.name for path in tree.records(lab).parent.iterdir() if path.name != lab):
+    for other in sorted({key.lab for key in store_of(tree).all_keys(kinds=(RECORD,))} - {lab}):
         then, today = marks_of(CourseTree(backup), other), marks_of(tree, other)
         for student in sorted(student for student, marks in today.items() if then.get(student) != marks):
             console.print(f"  {student}: marks given in {other} since then are lost: the whole gradebook is restored")
     if not args.yes:
         console.print("Nothing was changed: run `mlsys undo --yes` to restore that state.")
         return 3
-    with FileStore(tree).lock():
+    with store_of(tree).lock():
         saved = back_up(tree, lab)
         restore(tree, backup)
         shutil.rmtree(backup)
@@ -54,5 +57,5 @@ def scores(tree: CourseTree, lab: str) -> dict[str, str]:
     """Return everybody's score, in words."""
     return {
         student: f"{record.points:g} points{' (refused)' if record.refused else ''}" if record else "unreadable"
-        for student, record in marked_records(FileStore(tree), lab, marks_of(tree, lab)).items()
+        for student, record in marked_records(store_of(tree), lab, marks_of(tree, lab)).items()
     }

@@ -5,18 +5,19 @@ a form that the lowering can write, and if the estimated time falls: bytes that 
 are no longer made, against what is computed more than once.
 """
 
-from collections.abc import Mapping
-from keyword import iskeyword
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from mlsys.compiler.ir.expression import PRIMITIVES, Expr, axis, number, size, walk
 from mlsys.compiler.ir.graph import BadGraph, Graph, Operation, Tensor
 from mlsys.compiler.ir.program import Form, Kernel, Program
-from mlsys.compiler.ir.value import Value, buffer
-from mlsys.compiler.rules import apply_rule, given
+from mlsys.compiler.ir.value import Value
+from mlsys.compiler.rules import apply_rule, tensors_of
 from mlsys.hardware import Accelerator
 
 LAUNCH_S = 1e-6  # seconds that a kernel adds in a CUDA graph: labs/results/nvidia-h200.json, launch latency
 LARGEST_KERNEL = 300  # most distinct parts of a kernel's expression: a page of text, which a reader still follows
+MOVES = "expand flatten identity reshape squeeze transpose unsqueeze view".split()  # not worth a word in a name
 SMALLEST_PRODUCT = 4  # least rows and columns for which a kernel uses tl.dot, which pads each to 16
 
 
@@ -41,14 +42,13 @@ def form_of(element: Expr, axes: tuple[Expr, ...]) -> Form | None:
 
 def _product_form(reduction: Expr, axes: tuple[Expr, ...]) -> Form | None:
     (body,), (kind, over) = reduction.args, reduction.detail
-    plain = ("load", "number", "guard", "cast", "within")
     if kind != "sum" or body.op != "mul" or body.dtype not in ("fp32", "fp16", "bf16"):
         return None
-    if any(part.op not in plain and part.dtype != "index" for arg in body.args for part in walk(arg)):
-        return None
-    left, right = (arg.axes for arg in body.args)
-    if any(len(arg.loads) != 1 or not arg.axes & set(over) for arg in body.args):
-        return None
+    for factor in body.args:  # a load, or a guarded one that is 0 outside: what tl.dot takes as it is
+        plain = factor.args[0] if factor.op == "guard" and factor.args[1].detail == 0 else factor
+        if plain.op != "load" or len(factor.loads) != 1 or not factor.axes & set(over):
+            return None
+    left, right = (factor.axes for factor in body.args)
     rows, columns = (tuple(a for a in axes if a in side) for side in (left - right, right - left))
     rows, columns = (columns, rows) if axes and axes[-1] in rows else (rows, columns)
     batch = tuple(a for a in axes if a not in (*rows, *columns))
@@ -57,44 +57,43 @@ def _product_form(reduction: Expr, axes: tuple[Expr, ...]) -> Form | None:
     return Form("product", rows, columns, over, batch)
 
 
-def seconds(element: Expr, result: Tensor, form: Form, tensors: Mapping[str, Tensor], chip: Accelerator) -> float:
+def seconds(kernel: Kernel, tensors: Mapping[str, Tensor], bandwidth: float, flops: float, units: int) -> float:
     """Estimate a kernel's time: the longer of moving its bytes and doing its arithmetic, and a launch.
 
-    Every tensor is read once from memory, however often a kernel uses it; a kernel with fewer programs than the chip
-    has multiprocessors uses as many of them.
+    Every tensor is read once from memory, however often a kernel uses it. A kernel with fewer programs than the chip
+    has `units`, multiprocessors, uses as many of them. Bandwidth and FLOPs are of the whole chip, in a second.
     """
+    form, element, moved = kernel.form, kernel.element, kernel.result.nbytes
     columns = max(size(form.inner), size(form.over) if form.kind == "rows" else 1)
-    steps, moved = size(form.outer) * columns * size(form.batch), result.size
+    steps = size(form.outer) * columns * size(form.batch)
     for tensor in {load.detail: tensors[load.detail] for load in element.loads}.values():
         most = tensor.elements if form.kind == "product" else min(tensor.elements, steps)
-        moved += tensor.size * most // max(1, tensor.elements)
+        moved += tensor.nbytes * most // max(1, tensor.elements)
     work = sum(PRIMITIVES[part.op][1] if part.op in PRIMITIVES else part.op == "reduce" for part in walk(element))
     work = work * steps + (2 * steps * size(form.over) if form.kind == "product" else 0)
-    share = min(1.0, size(form.outer) / chip.field("sm_count").value.m) if form.kind == "rows" else 1.0
-    arithmetic = work / chip.peak("fp32", engine="vector").m_as("flop/s")
-    return LAUNCH_S + float(max(moved / chip.memory_bw.m_as("byte/s"), arithmetic)) / share
+    share = min(1.0, size(form.outer) / units) if form.kind == "rows" else 1.0
+    return LAUNCH_S + max(moved / bandwidth, work / flops) / share
 
 
-def most_loads(chip: Accelerator) -> int:
-    """Return how many tensors a kernel may read: four elements of each a thread, at half the chip's threads."""
-    return int(chip.field("registers_per_sm").value.m / (chip.field("threads_per_sm").value.m / 2)) // 4
-
-
-def kernel_of(result: Tensor, value: Value) -> tuple[tuple[Expr, ...], Expr, Form | None]:
-    """Return the axes of a kernel that computes a value, the element at them, and the kernel's form."""
+def kernel_of(result: Tensor, value: Value, lines: tuple[str, ...] = ()) -> Kernel | None:
+    """Return a kernel that computes a value, or None if no form fits."""
     axes = tuple(axis(f"i{n}", length) for n, length in enumerate(value.shape))
     element = value.at(*axes) if result.elements else number(0, value.dtype)
-    return axes, element, form_of(element, axes)
+    form = form_of(element, axes)
+    words = [line.partition(" = ")[2].partition("(")[0].lower() for line in lines]
+    words = [word for word in words if word not in MOVES] or words
+    name = "_".join(words if len(words) <= 3 else [*words[:2], "and_more", words[-1]])
+    return Kernel(name, result, axes, element, form, lines) if form else None
 
 
 def fuse(graph: Graph, chip: Accelerator) -> Program:
     """Divide a graph into kernels; raises BadGraph for an operation that no form of kernel fits."""
-    stored, tensors = given(graph), {tensor.name: tensor for tensor in graph.inputs}
-    tensors |= {name: Tensor(name, tuple(value.shape), value.dtype) for name, value in stored.items()}
-    for operation in graph.operations:
-        for name, value in apply_rule(operation, stored).items():
-            tensors[name] = Tensor(name, tuple(value.shape), value.dtype)
-            stored[name] = buffer(tensors[name])
+    stored = tensors_of(graph)
+    tensors = {name: Tensor(name, tuple(value.shape), value.dtype) for name, value in stored.items()}
+    units, registers, threads = (chip.field(n).value.m for n in ("sm_count", "registers_per_sm", "threads_per_sm"))
+    bandwidth, flops = chip.memory_bw.m_as("byte/s"), chip.peak("fp32", engine="vector").m_as("flop/s")
+    estimate = partial(seconds, tensors=tensors, bandwidth=bandwidth, flops=flops, units=units)
+    most_loads = int(registers / (threads / 2)) // 4  # four elements of each tensor a thread, at half of the threads
     values, inside = dict(stored), dict[str, tuple[str, ...]]()  # as later operations see them; what is in them
     kernels, decisions = list[Kernel](), list[str]()
     for operation in graph.operations:
@@ -104,53 +103,42 @@ def fuse(graph: Graph, chip: Accelerator) -> Program:
             users = [user for user in graph.operations if name in user.inputs]
             if not users and name not in graph.outputs:
                 continue
-            axes, element, form = kernel_of(tensors[name], value)
+            kernel = kernel_of(tensors[name], value, lines)
             reason = "stored, an output of the graph"
             if name not in graph.outputs:
-                reason = _why_stored(name, value, users, stored, values, tensors, chip)
+                reason = _why_stored(kernel, name, value, users, stored, values, tensors, estimate, most_loads)
             decisions.append(f"{name}: {reason or 'inlined'}")
             if not reason:
                 values[name], inside[name] = value, lines
-            elif form is None:
+            elif kernel is None:
                 raise BadGraph(f"no form of kernel fits tensor '{name}', {lines[-1]}: split the operation")
             else:
-                called = _name(lines, [kernel.name for kernel in kernels])
-                kernels.append(Kernel(called, tensors[name], axes, element, form, lines))
+                kernels.append(kernel)
     return Program(graph, tensors, tuple(kernels), tuple(decisions))
 
 
-def _name(lines: tuple[str, ...], taken: list[str]) -> str:
-    words = [line.partition(" = ")[2].partition("(")[0].lower() for line in lines]
-    base = "_".join(words if len(words) <= 3 else [*words[:2], "and_more", words[-1]])
-    base = f"k_{base}" if iskeyword(base) else base
-    same = sum(other.rstrip("_0123456789") == base for other in taken)
-    return f"{base}_{same + 1}" if same else base
-
-
 def _why_stored(
-    name: str, value: Value, users: list[Operation], stored: Mapping[str, Value], values: Mapping[str, Value],
-    tensors: Mapping[str, Tensor], chip: Accelerator,
+    own: Kernel | None, name: str, value: Value, users: list[Operation], stored: Mapping[str, Value],
+    values: Mapping[str, Value], tensors: Mapping[str, Tensor], estimate: Callable[[Kernel], float], most_loads: int,
 ) -> str:  # fmt: skip
     """The reason why a result is written to memory, or "" if it is inlined."""
-    _, own, form = kernel_of(tensors[name], value)
-    if form is None:
+    if own is None:
         return "stored, its expression has no form by itself"
-    if own.op == "number":
+    if own.element.op == "number":
         return ""
-    apart, together = seconds(own, tensors[name], form, tensors, chip), 0.0
+    apart, together = estimate(own), 0.0
     for user in users:
         inlined = apply_rule(user, {**values, name: value})
         for output, read in apply_rule(user, {**values, name: stored[name]}).items():
-            _, before, form_before = kernel_of(tensors[output], read)
-            _, after, form_after = kernel_of(tensors[output], inlined[output])
-            if form_after is None:
+            before, after = kernel_of(tensors[output], read), kernel_of(tensors[output], inlined[output])
+            if after is None:
                 return f"stored, {user.op} cannot compute it in the same loops"
-            if "product" in (form.kind, form_before and form_before.kind) and form_after.kind != "product":
+            if "product" in (own.form.kind, before and before.form.kind) and after.form.kind != "product":
                 return f"stored, {user.op} would not be a matrix product any more"
-            if len(after.loads) > most_loads(chip) or sum(1 for _ in walk(after)) > LARGEST_KERNEL:
-                return f"stored, {user.op} would hold {len(after.loads)} tensors in registers"
-            apart += seconds(before, tensors[output], form_before, tensors, chip) if form_before else 0
-            together += seconds(after, tensors[output], form_after, tensors, chip)
+            if len(after.element.loads) > most_loads or sum(1 for _ in walk(after.element)) > LARGEST_KERNEL:
+                return f"stored, {user.op} would hold {len(after.element.loads)} tensors in registers"
+            apart += estimate(before) if before else 0
+            together += estimate(after)
     if together > apart:
         return f"stored, inlining takes {together * 1e6:.1f} us instead of {apart * 1e6:.1f}"
     return ""

@@ -1,254 +1,263 @@
-"""First stage, for torch: export a module with torch.export, and translate its ATen operations into ONNX's."""
+"""First stage, for torch: run a module on its example inputs, and note what it calls in ONNX's words."""
 
-import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from inspect import signature
 from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves, tree_map_only
 
-from mlsys.compiler.ir.graph import OF_TORCH, BadGraph, Graph, Operation, Tensor, UnsupportedOp, tensor_of
+from mlsys.compiler.ir.graph import OF_TORCH, BadGraph, Graph, Operation, UnsupportedOp, fresh, tensor_of
 
 
 def from_torch(module: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> Graph:
-    """Export a module and translate it; its parameters become constants. Raises UnsupportedOp and BadGraph."""
+    """Trace a module; its parameters become constants. Raises UnsupportedOp and BadGraph."""
     for part in module.modules():
         if part.training and type(part).__name__.startswith(("BatchNorm", "Dropout")):
             raise BadGraph(f"{type(part).__name__} is in training mode: call module.eval() before compiling")
-    exported = torch.export.export(module, tuple(inputs))
-    if any(_name_of(node).endswith("_") for node in exported.graph.nodes if node.op == "call_function"):
-        exported = exported.run_decompositions({})  # operations in place become others
-    g, tensors, kept = _Importer(), list[Tensor](), {**exported.state_dict, **exported.constants}
-    for spec in exported.graph_signature.input_specs:
-        if spec.target is None:
-            tensors.append(tensor_of(spec.arg.name, inputs[len(tensors)]))
-            continue
-        g.constants[spec.arg.name] = kept[spec.target].detach()
-        if spec.target in exported.constants:
-            g.computed[spec.arg.name] = kept[spec.target]
-    for node in exported.graph.nodes:
-        if node.op == "call_function":
-            g.translate(node, _name_of(node))
-    outputs = tuple(g.names.get(spec.arg.name, spec.arg.name) for spec in exported.graph_signature.output_specs)
-    return Graph(tuple(tensors), outputs, tuple(g.operations), g.constants)
+    tracer, words = _Tracer(module), [*signature(module.forward).parameters]
+    names = [fresh(words[n] if len(words) == len(inputs) else "input", tracer.taken) for n in range(len(inputs))]
+    tensors = tuple(map(tensor_of, names, inputs))
+    with torch.no_grad():
+        given = [tracer.new(name, value.clone()) for name, value in zip(names, inputs, strict=True)]
+        tracer.inputs = set(map(_storage, given))
+        with tracer:
+            found = module(*given)
+    outputs = tuple(map(tracer.name, tree_leaves(found)))
+    return Graph(tensors, outputs, tuple(tracer.operations), tracer.constants)
 
 
-def _name_of(node: torch.fx.Node) -> str:
-    return str(getattr(node.target, "_opname", None) or getattr(node.target, "__name__", node.target))
+def _storage(tensor: torch.Tensor) -> int:
+    return int(tensor.untyped_storage()._cdata)
 
 
-def _shape(node: Any) -> Any:
-    return node.meta["val"].shape
+def _tensors(values: Any) -> list[torch.Tensor]:
+    return [leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor)]
 
 
-def _many(value: Any, count: int) -> list[int]:
-    return [value] * count if isinstance(value, int) else list(value) * (count // len(value))
+class _Tracer(TorchFunctionMode):
+    """Notes each call of a torch function on a tensor that depends on an input; what depends on none is constant.
 
+    A view needs no operation when it is made: its strides tell where it lies in the tensor that it looks at. What tells
+    Python the value of a tensor is refused, since the graph would hold for that value alone.
+    """
 
-class _Importer:
-    """The graph so far, and after `name`, translations of operations whose arguments ATen and ONNX give differently."""
+    def __init__(self, module: torch.nn.Module) -> None:
+        super().__init__()
+        self.taken, self.inputs = set[str](), set[int]()
+        self.operations, self.constants = list[Operation](), dict[str, torch.Tensor]()
+        self.parameters = {id(value): name for name, value in [*module.named_parameters(), *module.named_buffers()]}
+        self.tensors: dict[int, tuple[str, torch.Tensor]] = {}  # by storage: the tensor of the graph that is there
+        self.named: dict[Any, str] = {}  # views and constants that have a name already
 
-    def __init__(self) -> None:
-        self.operations: list[Operation] = []
-        self.constants: dict[str, torch.Tensor] = {}
-        self.names: dict[str, Any] = {}  # which tensor, or which several, each of torch's nodes has become
-        self.computed: dict[str, torch.Tensor] = {}  # what depends on no input and no parameter
+    def traced(self, values: Any) -> bool:
+        """Tell whether any tensor among values depends on an input."""
+        return any(_storage(value) in self.tensors for value in _tensors(values))
 
-    def translate(self, node: Any, name: str) -> None:
-        self.result, args = node.meta["val"], node.args
-        if all(argument.name in self.computed for argument in node.all_input_nodes):
-            args, kwargs = torch.fx.map_arg((args, node.kwargs), lambda argument: self.computed[argument.name])
-            self.computed[node.name] = node.target(*args, **kwargs)
-            return
-        kwargs = {key: value for key, value in node.kwargs.items() if key not in IGNORED and value not in (None, False)}
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name, how = str(getattr(function, "__name__", function)), dict(kwargs or {})
+        in_place = how.pop("inplace", False) or name == "__setitem__" or (name[-1] == "_" and name[-2:] != "__")
+        known = not self.traced((args, how))
+        if in_place and not (known and id(args[0]) not in self.parameters):
+            where = _storage(args[0])
+            if where in self.inputs or where not in self.tensors or self.tensors[where][1] is not args[0]:
+                raise UnsupportedOp(f"the compiler has no {name} of an input, parameter or view: make a new tensor")
+            result = self.translate(name.removesuffix("_"), args[0], args, how)
+            self.tensors[where] = (result, args[0])
+        found = function(*args, **(kwargs or {}))
+        if known or in_place:
+            return found
+        if not _tensors(found) and name not in SIZES:
+            raise UnsupportedOp(f"the compiler cannot follow {name}: a graph has no values; use torch.where instead")
+        if all(_storage(value) in self.tensors for value in _tensors(found)):
+            return found  # a view, or an answer about sizes
+        return self.new(self.translate(name, found, args, how), found)
+
+    def new(self, name: str, value: torch.Tensor) -> torch.Tensor:
+        """Remember a tensor of the graph by the memory that it is in."""
+        value = value.contiguous()
+        self.tensors[_storage(value)] = (name, value)
+        return value
+
+    def translate(self, name: str, found: Any, args: Any, how: Any) -> str:
+        """Add the operations of a call and return the name of its result."""
         function: Any = TRANSLATIONS.get(name)
         if name in ELEMENTWISE:
-            function, args = _Importer.elementwise, (ELEMENTWISE[name], *args)
-        if function is None:
+            function, args = _Tracer.elementwise, (ELEMENTWISE[name], *args)
+        if function is None or not isinstance(found, torch.Tensor):
             what = "write the module with others, or add one to mlsys/compiler/import_torch.py"
-            raise UnsupportedOp(f"the compiler has no translation of torch's operation {name!r}: {what}")
+            raise UnsupportedOp(f"the compiler has no translation of torch's function {name!r}: {what}")
+        # None or False is taken for "as by default", unless the translation has an argument of that name
+        own, off = signature(function), {key for key, value in how.items() if value is None or value is False}
+        kept = {key: value for key, value in how.items() if key in own.parameters or key not in IGNORED | off}
+        self.shape, self.dtype = found.shape, found.dtype  # of the result, which translations look at
         try:
-            signature(function).bind(self, *args, **kwargs)
+            own.bind(self, *args, **kept)
         except TypeError as error:
-            raise UnsupportedOp(f"the compiler has no {name} with {(*args, kwargs)}, {error}: write it anew") from error
-        self.names[node.name] = function(self, *args, **kwargs)
+            raise UnsupportedOp(f"the compiler has no {name} with {kept}, {error}: write it anew") from error
+        return str(function(self, *args, **kept))
 
-    def add(self, op: str, *inputs: Any, outputs: int = 0, **attributes: Any) -> Any:
-        """Add an operation; inputs are as in `name`, or left out. Returns its output's name, or a tuple of names."""
-        names = tuple(f"{op.lower()}_{len(self.operations)}" + f"_{n}" * bool(outputs) for n in range(outputs or 1))
-        given = tuple(self.name(value) for value in inputs)
-        self.operations.append(Operation(op, given, names, attributes))
-        return names if outputs else names[0]
+    def add(self, op: str, *inputs: Any, **attributes: Any) -> str:
+        """Add an operation and return its output's name; inputs are as in `name`, or left out."""
+        given = tuple(map(self.name, inputs))
+        result = fresh(f"{op.lower()}_{len(self.operations)}", self.taken)
+        self.operations.append(Operation(op, given, (result,), attributes))
+        return result
 
     def name(self, value: Any, dtype: torch.dtype | None = None) -> str:
-        """Return the name of a tensor, a node, or new constant numbers, in a format if one is given."""
+        """Return the name of a tensor, or of new constant numbers, in a format if one is given."""
         if value is None or isinstance(value, str):
             return value or ""
-        if isinstance(value, torch.fx.Node) and value.name not in self.computed:
-            found = self.names.get(value.name, value.name)
-            same = dtype is None or value.meta["val"].dtype == dtype
-            return str(found if same else self.add("Cast", found, to=OF_TORCH[dtype]))  # type: ignore[index]
-        known = self.computed[value.name] if isinstance(value, torch.fx.Node) else value
-        self.constants[f"constant_{len(self.constants)}"] = torch.as_tensor(known, dtype=dtype)
-        return next(reversed(self.constants))
+        if not self.traced(value):
+            known = torch.as_tensor(value, dtype=dtype).detach()
+            key = (self.parameters.get(id(value), id(known)), known.dtype)
+            if key not in self.named:
+                self.named[key] = fresh(self.parameters.get(id(value), "constant"), self.taken)
+                self.constants[self.named[key]] = known
+            return self.named[key]
+        if dtype not in (None, value.dtype):
+            return self.add("Cast", value, to=OF_TORCH[dtype])
+        found, whole = self.tensors[_storage(value)]
+        place = (found, value.shape, value.stride(), value.storage_offset())
+        if place[1:] != (whole.shape, whole.stride(), 0) and place not in self.named:
+            how = {"shape": [*value.shape], "strides": [*value.stride()], "offset": value.storage_offset()}
+            self.named[place] = self.add("View", found, **how)
+        return self.named.get(place, found)
 
-    def elementwise(self, op, *args, alpha=1, approximate=None):
+    def elementwise(self, op, *args, approximate=None):
         """Add an operation whose arguments are cast to one format: the result's, or else what they promote to."""
-        attributes = {"approximate": approximate} if approximate else {}
-        dtype = self.result.dtype
-        if dtype == torch.bool and op not in ("And", "Or", "Not"):
-            dtype = torch.result_type(*(arg.meta["val"] if isinstance(arg, torch.fx.Node) else arg for arg in args))
-        first = [self.name(args[0])] if op == "Where" else []
-        inputs = [*first, *("" if arg is None else self.name(arg, dtype) for arg in args[len(first) :])]
-        if alpha != 1:
-            inputs[1] = self.add("Mul", inputs[1], self.name(alpha, dtype))
-        return self.add(op, *inputs, **attributes)
+        dtype = torch.result_type(*args) if self.dtype == torch.bool and len(args) == 2 else self.dtype
+        first = [args[0]] if op == "Where" else []
+        cast = [arg if arg is None else self.name(arg, dtype) for arg in args[len(first) :]]
+        return self.add(op, *first, *cast, **({"approximate": approximate} if approximate else {}))
 
-    def reduce(self, op, x, dim=None, keepdim=False):
-        axes = [] if dim in (None, []) else [[dim] if isinstance(dim, int) else list(dim)]
-        return self.add(op, self.name(x, self.result.dtype), *axes, keepdims=int(keepdim))
+    def reduce(self, x, dim=None, keepdim=False, *, op):
+        axes = [] if dim in (None, ()) else [[dim] if isinstance(dim, int) else list(dim)]
+        return self.add(op, self.name(x, self.dtype), *axes, keepdims=int(keepdim))
 
-    def max_pool(self, x, kernel, stride=(), pad=0, dilation=1, ceil=False):
-        return self.pool("MaxPool", x, kernel, stride, pad, dilations=_many(dilation, 2), ceil_mode=int(ceil))
+    def max_pool(self, x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
+        return self.pool("MaxPool", x, kernel_size, stride, padding, ceil_mode, dilations=_many(dilation, 2))
 
-    def average_pool(self, x, kernel, stride=(), pad=0, ceil=False, counted=True):
-        return self.pool("AveragePool", x, kernel, stride, pad, ceil_mode=int(ceil), count_include_pad=int(counted))
+    def average_pool(
+        self, x, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
+    ):
+        if divisor_override:
+            raise UnsupportedOp("the compiler has no avg_pool2d with divisor_override: multiply the result instead")
+        return self.pool("AveragePool", x, kernel_size, stride, padding, ceil_mode, count_include_pad=count_include_pad)
 
-    def pool(self, op, x, kernel, stride, pad, **how):
-        sizes, pads = _many(kernel, 2), _many(pad, 2) * 2
-        return self.add(op, x, kernel_shape=sizes, strides=_many(stride or sizes, 2), pads=pads, **how)
+    def pool(self, op, x, size, stride, padding, ceil_mode, **more):
+        how = {"kernel_shape": _many(size, 2), "strides": _many(stride or size, 2), "ceil_mode": int(ceil_mode)}
+        return self.add(op, x, pads=_many(padding, 2) * 2, **how, **more)
 
-    def adaptive_pool(self, x, size):
-        if set(_many(size, 2)) != {1}:
-            raise UnsupportedOp(f"the compiler has adaptive_avg_pool2d to the size 1 alone, got {size}: use avg_pool2d")
+    def adaptive_pool(self, x, output_size):
+        if set(_many(output_size, 2)) != {1}:
+            raise UnsupportedOp(f"the compiler has adaptive_avg_pool2d to 1 alone, got {output_size}: write it anew")
         return self.add("GlobalAveragePool", x)
 
     def convolution(self, x, w, b=None, stride=1, padding=0, dilation=1, groups=1):
-        if isinstance(padding, str):
-            raise BadGraph(f"a convolution has padding={padding!r}: give it as numbers")
-        strides, pads, dilations = (_many(each, self.result.dim() - 2) for each in (stride, padding, dilation))
-        bias = [b] * (b is not None)
-        return self.add("Conv", x, w, *bias, group=groups, strides=strides, pads=pads * 2, dilations=dilations)
+        strides, dilations = (_many(each, w.dim() - 2) for each in (stride, dilation))
+        padding = 0 if padding == "valid" else padding
+        pads = {"auto_pad": "SAME_UPPER"} if padding == "same" else {"pads": _many(padding, w.dim() - 2) * 2}
+        inputs = [x, w, b][: 2 + (b is not None)]
+        return self.add("Conv", *inputs, group=groups, strides=strides, dilations=dilations, **pads)
 
-    def batch_norm(self, x, w, b, mean, var, training, momentum, eps, *rest):
-        if training:
-            raise BadGraph("batch_norm has training=True: compile the network in evaluation")
-        scale, shift = torch.ones(_shape(mean)) if w is None else w, torch.zeros(_shape(mean)) if b is None else b
-        return self.add("BatchNormalization", x, scale, shift, mean, var, epsilon=eps)
+    def batch_norm(self, x, mean, variance, weight=None, bias=None, eps=1e-5):
+        scale = torch.ones(mean.shape) if weight is None else weight
+        shift = torch.zeros(mean.shape) if bias is None else bias
+        return self.add("BatchNormalization", x, scale, shift, mean, variance, epsilon=eps)
 
-    def layer_norm(self, x, shape, w=None, b=None, eps=1e-5, *rest, op="LayerNormalization"):
-        scale = torch.ones(shape, dtype=self.result.dtype) if w is None else w
-        return self.add(op, x, scale, *[b] * (b is not None), axis=-len(shape), epsilon=eps)
+    def layer_norm(self, x, normalized_shape, weight=None, bias=None, eps=1e-5, op="LayerNormalization"):
+        scale = torch.ones(normalized_shape, dtype=self.dtype) if weight is None else weight
+        return self.add(op, x, scale, *[bias] * (bias is not None), axis=-len(normalized_shape), epsilon=eps)
 
-    def rms_norm(self, x, shape, w=None, eps=None):
-        eps = torch.finfo(self.result.dtype).eps if eps is None else eps
-        return self.layer_norm(x, shape, w, None, eps, op="RMSNormalization")
+    def rms_norm(self, x, normalized_shape, weight=None, eps=None):
+        eps = torch.finfo(x.dtype).eps if eps is None else eps
+        return self.layer_norm(x, normalized_shape, weight, None, eps, op="RMSNormalization")
 
     def linear(self, x, w, b=None):
         product = self.add("MatMul", x, self.add("Transpose", w, perm=[1, 0]))
         return product if b is None else self.add("Add", product, b)
 
-    def transpose(self, x, a=0, b=1):
-        order = list(range(len(_shape(x))))
-        order[a], order[b] = order[b], order[a]
-        return self.add("Transpose", x, perm=order)
-
-    def attention(self, q, k, v, mask=None, dropout=0, is_causal=False, scale=None):
-        if dropout:
-            raise BadGraph(f"scaled_dot_product_attention has dropout_p={dropout}: compile the network in evaluation")
-        (*_, queries, width), (*_, keys, _), rank, dtype = _shape(q), _shape(k), len(_shape(q)), self.result.dtype
-        scores = self.add("MatMul", q, self.add("Transpose", k, perm=[*range(rank - 2), rank - 1, rank - 2]))
-        scores = self.add("Mul", scores, self.name(scale or 1 / math.sqrt(width), dtype))
-        if is_causal or (mask is not None and mask.meta["val"].dtype == torch.bool):
-            allowed = torch.ones(queries, keys, dtype=torch.bool).tril() if is_causal else mask
-            scores = self.add("Where", allowed, scores, self.name(-math.inf, dtype))
-        elif mask is not None:
-            scores = self.add("Add", scores, mask)
+    def attention(self, q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None):
+        if dropout_p:
+            raise BadGraph(f"scaled_dot_product_attention has dropout_p={dropout_p}: compile the network in evaluation")
+        scores = self.add("MatMul", q, self.add("Transpose", k, perm=[*range(k.dim() - 2), k.dim() - 1, k.dim() - 2]))
+        scores = self.add("Mul", scores, self.name(scale or q.shape[-1] ** -0.5, self.dtype))
+        if is_causal or (attn_mask is not None and attn_mask.dtype == torch.bool):
+            allowed = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool).tril() if is_causal else attn_mask
+            scores = self.add("Where", allowed, scores, self.name(-torch.inf, self.dtype))
+        elif attn_mask is not None:
+            scores = self.add("Add", scores, attn_mask)
         return self.add("MatMul", self.add("Softmax", scores), v)
 
-    def index(self, x, indices):
-        used, shape = [n for n, entry in enumerate(indices) if entry is not None], _shape(x)
-        if len(used) == 1 and indices[used[0]].meta["val"].dtype != torch.bool:
-            return self.add("Gather", x, indices[used[0]], axis=used[0])
-        if used != list(range(used[0], used[-1] + 1)) or any(indices[n].name not in self.computed for n in used):
-            raise UnsupportedOp("the compiler has indexing by one tensor, or by constants for neighboring axes: use it")
-        flat = torch.zeros((), dtype=torch.int64)
-        for n in used:
-            flat = flat * shape[n] + self.computed[indices[n].name] % shape[n]
-        merged = [*shape[: used[0]], math.prod(shape[n] for n in used), *shape[used[-1] + 1 :]]
-        return self.add("Gather", self.add("Reshape", x, merged), flat, axis=used[0])
+    def index(self, x, index):
+        entries = index if isinstance(index, tuple) else (index,)
+        found = [n for n, entry in enumerate(entries) if self.traced(entry)]
+        if not found:
+            places = torch.arange(x.numel()).reshape(x.shape)[tree_map_only(torch.Tensor, torch.Tensor.cpu, index)]
+            return self.add("Gather", self.add("Reshape", x, [-1]), places)
+        others = [entry for n, entry in enumerate(entries) if n != found[0]]
+        if any(not isinstance(entry, slice) or entry != slice(None) for entry in others):
+            raise UnsupportedOp("the compiler has indexing by one tensor, or by constants: use it")
+        return self.add("Gather", x, entries[found[0]], axis=found[0])
 
-    def embedding_bag(self, table, indices, offsets, scale=False, mode=0, sparse=False, weights=None, *rest):
-        starts, count = self.computed.get(offsets.name, torch.zeros(0)), _shape(indices)[0]
-        if weights is not None or starts.tolist() != list(range(0, count, max(1, count // max(1, len(starts))))):
-            raise UnsupportedOp("the compiler has embedding_bag of bags of one size, without weights: use those")
-        rows = self.add("Gather", table, self.add("Reshape", indices, [len(starts), -1]), axis=0)
-        return self.add(("ReduceSum", "ReduceMean", "ReduceMax")[mode], rows, [1], keepdims=0), "", "", ""
-
-    def view(self, x, *rest):
-        return self.add("Reshape", x, list(self.result.shape), allowzero=1)
-
-    def split(self, x, sizes, dim=0):
-        sizes = [part.shape[dim] for part in self.result]
-        return self.add("Split", x, sizes, outputs=len(sizes), axis=dim)
-
-    def slice(self, x, dim=0, start=None, end=None, step=1):
-        return self.add("Slice", x, [start or 0], [_shape(x)[dim] if end is None else end], [dim], [step])
+    def embedding_bag(self, at, table, mode="mean"):
+        return self.add(f"Reduce{mode.capitalize()}", self.add("Gather", table, at, axis=0), [1], keepdims=0)
 
 
-def _each(text: str) -> dict[str, str]:
-    pairs = (pair.partition("=") for pair in text.split())
-    return {name: op or name.capitalize() for name, _, op in pairs}
+def _many(value: Any, count: int) -> list[int]:
+    return [value] * count if isinstance(value, int) else [*value]
 
 
-ELEMENTWISE = _each(
-    "abs add ceil cos div erf exp floor log mul neg pow relu reciprocal round sigmoid sign sin sqrt sub"
-)
-ELEMENTWISE |= _each("tanh where gelu silu=Swish maximum=Max minimum=Min logical_and=And logical_or=Or logical_not=Not")
-ELEMENTWISE |= _each("clamp=Clip hardtanh=Clip eq=Equal lt=Less le=LessOrEqual gt=Greater ge=GreaterOrEqual")
-ELEMENTWISE |= _each("clone=Identity contiguous=Identity alias=Identity detach=Identity _to_copy=Identity")
-"""ONNX's operation for each of ATen's that computes an element from an element of each argument."""
+_SAME = "abs add ceil cos div exp erf floor gelu log mul neg pow relu reciprocal sigmoid sign sin sqrt sub tanh where"
+_REDUCTIONS = {"amax": "Max", "amin": "Min", "mean": "Mean", "sum": "Sum"}
+SIZES = set("__get__ __len__ dim element_size is_complex is_contiguous is_floating_point ndimension numel size".split())
+SIZES |= {"storage_offset", "stride"}
+"""Functions that may tell Python something about a tensor, for it does not depend on the tensor's values."""
 
-IGNORED = {"dtype", "layout", "device", "pin_memory", "memory_format", "implicit", "non_blocking", "copy"}
+ELEMENTWISE = {name: name.capitalize() for name in _SAME.split()}
+ELEMENTWISE |= {"silu": "Swish", "maximum": "Max", "minimum": "Min", "logical_not": "Not"}
+ELEMENTWISE |= {"eq": "Equal", "lt": "Less", "le": "LessOrEqual", "gt": "Greater", "ge": "GreaterOrEqual"}
+ELEMENTWISE |= {"__and__": "And", "__or__": "Or", "__invert__": "Not", "logical_and": "And", "logical_or": "Or"}
+ELEMENTWISE |= dict.fromkeys("bfloat16 clone contiguous double float half".split(), "Identity")
+"""ONNX's operation for each torch function that computes an element from an element of each argument."""
+
+IGNORED = {"dtype", "layout", "device", "memory_format", "non_blocking", "copy", "momentum", "norm_type", "_stacklevel"}
 """Arguments by name that change no value, or only the format, which the result has too."""
 
 TRANSLATIONS: dict[str, Callable[..., Any]] = {
-    **dict.fromkeys(("conv1d", "conv2d", "conv3d"), _Importer.convolution),
+    **dict.fromkeys(("conv1d", "conv2d"), _Tracer.convolution),
     **dict.fromkeys(("matmul", "mm", "bmm"), lambda g, a, b: g.add("MatMul", a, b)),
-    **dict.fromkeys(("split", "split_with_sizes", "chunk"), _Importer.split),
-    **dict.fromkeys(("transpose", "t"), _Importer.transpose),
-    **dict.fromkeys(("view", "reshape", "_unsafe_view", "flatten", "squeeze", "unsqueeze"), _Importer.view),
-    "_native_batch_norm_legit_no_training": lambda g, *a: (g.batch_norm(*a[:5], False, *a[5:]), "", ""),
-    "adaptive_avg_pool2d": _Importer.adaptive_pool,
-    "addmm": lambda g, c, a, b, beta=1, alpha=1: g.add("Gemm", a, b, c, alpha=float(alpha), beta=float(beta)),
-    "amax": lambda g, *args, **how: g.reduce("ReduceMax", *args, **how),
-    "amin": lambda g, *args, **how: g.reduce("ReduceMin", *args, **how),
-    "avg_pool2d": _Importer.average_pool,
-    "batch_norm": _Importer.batch_norm,
+    **dict.fromkeys(("flatten", "reshape"), lambda g, x, *rest: g.add("Reshape", x, list(g.shape))),
+    **dict.fromkeys(("to", "type", "type_as"), lambda g, x, *rest: g.elementwise("Identity", x)),
+    **dict.fromkeys(("clamp", "clip"), lambda g, x, min=None, max=None: g.elementwise("Clip", x, min, max)),  # noqa: A006
+    **{name: partial(_Tracer.reduce, op=f"Reduce{op}") for name, op in _REDUCTIONS.items()},
+    **dict.fromkeys(("__rdiv__", "__rtruediv__"), lambda g, a, b: g.elementwise("Div", b, a)),
+    "__getitem__": _Tracer.index,
+    "__rpow__": lambda g, a, b: g.elementwise("Pow", b, a),
+    "__rsub__": lambda g, a, b: g.elementwise("Sub", b, a),
+    "adaptive_avg_pool2d": _Tracer.adaptive_pool,
+    "avg_pool2d": _Tracer.average_pool,
+    "batch_norm": _Tracer.batch_norm,
     "cat": lambda g, parts, dim=0: g.add("Concat", *parts, axis=dim),
-    "dropout": lambda g, x, *rest: g.add("Identity", x),
-    "embedding": lambda g, table, at, *rest: g.add("Gather", table, at, axis=0),
-    "embedding_bag": _Importer.embedding_bag,
-    "expand": lambda g, x, *rest: g.add("Expand", x, list(g.result.shape)),
-    "getitem": lambda g, parts, at: g.names[parts.name][at],
-    "index": _Importer.index,
-    "layer_norm": _Importer.layer_norm,
-    "leaky_relu": lambda g, x, slope=0.01: g.add("LeakyRelu", x, alpha=slope),
-    "linear": _Importer.linear,
-    "log_softmax": lambda g, x, dim, *rest: g.add("LogSoftmax", g.name(x, g.result.dtype), axis=dim),
-    "max_pool2d": _Importer.max_pool,
-    "mean": lambda g, *args, **how: g.reduce("ReduceMean", *args, **how),
-    "permute": lambda g, x, order: g.add("Transpose", x, perm=[n % len(order) for n in order]),
+    "dropout": lambda g, x, p=0.5: g.add("Identity", x),
+    "elu": lambda g, x, alpha=1.0: g.add("Elu", x, alpha=alpha),
+    "embedding": lambda g, at, table, padding_idx=None: g.add("Gather", table, at, axis=0),
+    "embedding_bag": _Tracer.embedding_bag,
+    "hardtanh": lambda g, x, min_val=-1.0, max_val=1.0: g.elementwise("Clip", x, min_val, max_val),
+    "layer_norm": _Tracer.layer_norm,
+    "leaky_relu": lambda g, x, negative_slope=0.01: g.add("LeakyRelu", x, alpha=negative_slope),
+    "linear": _Tracer.linear,
+    "log_softmax": lambda g, x, dim: g.add("LogSoftmax", g.name(x, g.dtype), axis=dim),
+    "masked_fill": lambda g, x, mask, value: g.elementwise("Where", mask, value, x),
+    "max_pool2d": _Tracer.max_pool,
     "relu6": lambda g, x: g.elementwise("Clip", x, 0, 6),
-    "rms_norm": _Importer.rms_norm,
+    "rms_norm": _Tracer.rms_norm,
     "rsqrt": lambda g, x: g.add("Reciprocal", g.add("Sqrt", x)),
-    "scaled_dot_product_attention": _Importer.attention,
-    "select": lambda g, x, dim, at: g.add("Gather", x, at, axis=dim),
-    "slice": _Importer.slice,
-    "softmax": lambda g, x, dim, *rest: g.add("Softmax", g.name(x, g.result.dtype), axis=dim),
+    "scaled_dot_product_attention": _Tracer.attention,
+    "softmax": lambda g, x, dim: g.add("Softmax", g.name(x, g.dtype), axis=dim),
     "stack": lambda g, parts, dim=0: g.add("Concat", *(g.add("Unsqueeze", p, [dim]) for p in parts), axis=dim),
-    "sum": lambda g, *args, **how: g.reduce("ReduceSum", *args, **how),
-    "to": lambda g, x, *rest: g.elementwise("Identity", x),
-    "unbind": lambda g, x, dim=0: tuple(g.add("Gather", x, n, axis=dim) for n in range(_shape(x)[dim])),
 }
-"""Translations of the others: functions of the importer and ATen's arguments, which return the names of the results."""
+"""Translations of the others: functions of the tracer and of torch's arguments, which return the name of the result."""

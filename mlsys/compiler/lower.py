@@ -3,27 +3,13 @@
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from keyword import iskeyword
 from math import ceil, isfinite
 
 import numpy as np
 
-from mlsys.compiler.ir.expression import (
-    PRIMITIVES,
-    ZERO,
-    Expr,
-    Scalar,
-    axis,
-    flatten,
-    make,
-    rewrite,
-    size,
-    substitute,
-    text_of,
-    unflatten,
-    walk,
-)  # fmt: skip
-from mlsys.compiler.ir.graph import TRITON, Tensor
+from mlsys.compiler.ir import expression as ir
+from mlsys.compiler.ir.expression import Expr, Scalar, substitute
+from mlsys.compiler.ir.graph import TRITON, BadGraph, Tensor, fresh
 from mlsys.compiler.ir.program import Kernel, Program
 from mlsys.compiler.ir.value import neutral
 
@@ -38,40 +24,29 @@ Masks = tuple[str, ...]
 
 def lower(program: Program, device: str) -> Program:
     """Write the source for "cuda", or for "cpu", where Triton's interpreter runs it."""
-    used = {load.detail for kernel in program.kernels for load in kernel.element.loads}
-    used |= {kernel.result.name for kernel in program.kernels}
-    arguments = tuple(name for name in program.tensors if name in used)
-    taken = {"tl", "triton", "run", "launch", *(kernel.name for kernel in program.kernels)}
-    names, texts = {name: fresh(name, taken) for name in arguments}, [HEADER]
+    if device == "cpu" and any(tensor.dtype == "bf16" for tensor in program.tensors.values()):
+        raise BadGraph("Triton's interpreter gets bf16 wrong: use fp16 or fp32, or compile for device='cuda'")
+    used = {name for k in program.kernels for name in (k.result.name, *(load.detail for load in k.element.loads))}
+    arguments, taken = tuple(name for name in program.tensors if name in used), {"tl", "triton", "run", "launch"}
+    names, texts, written = {name: fresh(name, taken) for name in arguments}, [HEADER], dict[str, str]()
     calls = [f"def run(launch, {', '.join(names.values())}):", '    """Launch the kernels in order."""']
     for kernel in program.kernels:
         own = [*dict.fromkeys([*(names[load.detail] for load in kernel.element.loads), names[kernel.result.name]])]
         writer = _Writer(kernel, names, program.tensors, device == "cpu")
         getattr(writer, kernel.form.kind)()
-        what = "\n    ".join(line.replace("\\", "").replace('"', "'") for line in kernel.operations)
-        parameters = ", ".join([*own, *(f"{name}: tl.constexpr" for name in kernel.tile)])
-        lines = ["@triton.jit", f"def {kernel.name}({parameters}):", f'    """{what}"""', *writer.lines]
-        texts.append("\n".join(["", *lines, ""]))
+        alike = str(writer.lines)
+        for place, name in enumerate(own):
+            alike = re.sub(rf"\b{name}(?=_value|\b)", f"argument_{place}", alike)
+        if alike not in written:  # otherwise an earlier kernel does the same with other tensors
+            written[alike] = fresh(kernel.name, taken)
+            what = "\n    ".join(line.replace("\\", "").replace('"', "'") for line in kernel.operations)
+            parameters = ", ".join([*own, *(f"{name}: tl.constexpr" for name in kernel.tile)])
+            lines = ["@triton.jit", f"def {written[alike]}({parameters}):", f'    """{what}"""', *writer.lines]
+            texts.append("\n".join(["", *lines, ""]))
         settings = [f"{name}={length}" for name, length in kernel.tile.items()]
         settings += [f"num_warps={kernel.warps}", f"num_stages={kernel.stages}"]
-        calls.append(f"    launch({', '.join([kernel.name, str(kernel.grid), *own, *settings])})")
+        calls.append(f"    launch({', '.join([written[alike], str(kernel.grid), *own, *settings])})")
     return replace(program, arguments=arguments, text="\n".join([*texts, "", *calls, ""]))
-
-
-def fresh(name: str, taken: set[str]) -> str:
-    """Return a name for Python like the one given, and remember it as taken."""
-    base = re.sub(r"\W+", "_", name).strip("_") or "t"
-    base = f"t{base}" if base[0].isdigit() or iskeyword(base) else base
-    found, count = base, 1
-    while found in taken:
-        found, count = f"{base}_{count + 1}", count + 1
-    taken.add(found)
-    return found
-
-
-def computed(dtype: str) -> str:
-    """Return the format in which a kernel computes: 32 bits for 16-bit floats."""
-    return "fp32" if dtype in ("fp16", "bf16") else dtype
 
 
 def literal(value: Scalar, dtype: str) -> str:
@@ -81,31 +56,15 @@ def literal(value: Scalar, dtype: str) -> str:
     return text if dtype in ("fp32", "int32") else f"tl.full([], {text}, {TRITON[dtype]})"
 
 
-def over_column(element: Expr, col: Expr) -> Expr:
-    """Let every reduction run over the columns of the tile, so that equal ones become one."""
-
-    def change(part: Expr, new: Expr) -> Expr:
-        if part.op != "reduce":
-            return new
-        kind, loops = part.detail
-        places = dict(zip(loops, unflatten(col, [loop.extent for loop in loops]), strict=True))
-        return make("reduce", (substitute(new.args[0], places),), part.dtype, (kind, (col,)))
-
-    return rewrite(element, change)
-
-
 class _Writer:
     """Writes one kernel: `write` returns the text of an expression, after the lines that it needs."""
 
-    def __init__(
-        self, kernel: Kernel, names: Mapping[str, str], tensors: Mapping[str, Tensor], interpreted: bool
-    ) -> None:
+    def __init__(self, kernel: Kernel, names: Mapping[str, str], tensors: Mapping[str, Tensor], interpreted: bool):
         self.kernel, self.form, self.tensor_names, self.interpreted = kernel, kernel.form, names, interpreted
-        self.lines: list[str] = []
-        self.indent = "    "
+        self.lines, self.indent = list[str](), "    "
         self.taken = {"tl", "start", "acc", *names.values(), *kernel.tile}
         self.names: dict[tuple[Expr, Masks], str] = {}
-        self.inside: dict[Expr, str] = {}  # name of the mask of each axis of the tile
+        self.inside: dict[Expr, str] = {}  # the mask of each axis of the tile, "" if all of it is inside
         self.raw = False  # whether loads keep 16-bit formats, for tl.dot
         used = [kernel.result, *(tensors[load.detail] for load in kernel.element.loads)]
         self.wide = any(tensor.elements >= 2**31 for tensor in used)  # whether positions need 64 bits
@@ -113,19 +72,21 @@ class _Writer:
     def map(self) -> None:
         """Let each program compute BLOCK elements."""
         i = self.steps("i", self.kernel.result.elements, "tl.program_id(0)", "BLOCK", "")
-        self.store(self.decode(self.kernel.axes, i), self.kernel.element, i)
+        self.store(decode(self.kernel.axes, i), self.kernel.element, i)
 
     def rows(self) -> None:
         """Let each program reduce ROWS rows, in one piece or in a loop over pieces of COLS columns."""
-        length = size(self.form.over)
-        row = self.steps("row", size(self.form.outer), "tl.program_id(0)", "ROWS", "[:, None]")
-        col = axis("col", max(2, length))
-        places = self.decode(self.form.outer, row) | self.decode(self.form.inner, col)
-        element = over_column(substitute(self.kernel.element, places), col)
+        length = ir.size(self.form.over)
+        row = self.steps("row", ir.size(self.form.outer), "tl.program_id(0)", "ROWS", "[:, None]")
+        col = ir.axis("col", max(2, length))
+        places = decode(self.form.outer, row) | decode(self.form.inner, col)
+        for part in ir.walk(self.kernel.element):  # all run over the columns of the tile, so equal ones become one
+            places |= decode(part.detail[1], col) if part.op == "reduce" else {}
+        element = substitute(self.kernel.element, places, (col,))
         if length <= self.kernel.tile["COLS"]:
             self.steps("col", length, "", "COLS", "[None, :]")
         else:
-            for part in walk(element):
+            for part in ir.walk(element):
                 if part.op == "reduce":
                     self.accumulate(part, length)
             if self.form.inner:
@@ -135,50 +96,42 @@ class _Writer:
 
     def accumulate(self, part: Expr, length: int) -> None:
         """Reduce a row that is longer than a tile: first lane by lane, then over the lanes."""
-        kept, (kind, (col,)) = dict(self.names), part.detail
-        empty, acc = literal(neutral(kind, part.dtype), computed(part.dtype)), fresh(f"{part.detail[0]}s", self.taken)
-        self.line(f"{acc} = tl.zeros([ROWS, COLS], {TRITON[computed(part.dtype)]}) + {empty}")
+        kept, kind = dict(self.names), part.detail[0]
+        empty, acc = literal(neutral(kind, part.dtype), ir.computed(part.dtype)), fresh(f"{kind}s", self.taken)
+        self.line(f"{acc} = tl.zeros([ROWS, COLS], {TRITON[ir.computed(part.dtype)]}) + {empty}")
         self.loop(length, "COLS")
         self.steps("col", length, "start", "COLS", "[None, :]")
-        chosen = f"tl.where({self.inside[col]}, {self.write(part.args[0])}, {empty})"
-        self.line(f"{acc} = {COMBINED[kind].format(acc, chosen)}")
+        self.line(f"{acc} = {COMBINED[kind].format(acc, self.filled(part, empty))}")
         self.indent, self.names = "    ", kept
         self.names[part, ()] = self.named(f"row_{kind}", f"tl.{kind}({acc}, axis=1, keep_dims=True)")
 
     def product(self) -> None:
         """Let each program sum products of tiles into a tile of TILE_M rows and TILE_N columns."""
-        count_m, count_n, count_k = (size(axes) for axes in (self.form.outer, self.form.inner, self.form.over))
-        tiles, batch = ceil(count_m / self.kernel.tile["TILE_M"]), axis("batch", max(2, size(self.form.batch)))
+        form, tile = self.form, self.kernel.tile
+        count_m, count_n, count_k = (ir.size(axes) for axes in (form.outer, form.inner, form.over))
+        tiles, batch = ceil(count_m / tile["TILE_M"]), ir.axis("batch", max(2, ir.size(form.batch)))
         self.line("tile = tl.program_id(0)")
         m = self.steps("m", count_m, f"(tile % {tiles})", "TILE_M", "[:, None]")
         n = self.steps("n", count_n, f"(tile // {tiles})", "TILE_N", "[None, :]")
-        if size(self.form.batch) > 1:
+        if ir.size(form.batch) > 1:
             self.line("batch = tl.program_id(1)")
-        places = self.decode(self.form.outer, m) | self.decode(self.form.inner, n) | self.decode(self.form.batch, batch)
-        reduction = next(part for part in walk(self.kernel.element) if part.op == "reduce")
+        places = decode(form.outer, m) | decode(form.inner, n) | decode(form.batch, batch)
+        reduction = next(part for part in ir.walk(self.kernel.element) if part.op == "reduce")
         left, right = reduction.args[0].args
-        left, right = (left, right) if left.axes & set(self.form.outer) else (right, left)
+        left, right = (left, right) if left.axes & set(form.outer) else (right, left)
         kept, self.raw = dict(self.names), not self.interpreted
         self.line("acc = tl.zeros([TILE_M, TILE_N], tl.float32)")
         self.loop(count_k, "TILE_K")
         k = self.steps("k", count_k, "start", "TILE_K", "[None, :]")
         k_rows = self.steps("k_rows", count_k, "start", "TILE_K", "[:, None]")  # the same, along the other dimension
-        a = self.operand(substitute(left, places | self.decode(self.form.over, k)), (m, k))
-        b = self.operand(substitute(right, places | self.decode(self.form.over, k_rows)), (k_rows, n))
-        widen = ".to(tl.float32)" if left.dtype != right.dtype and self.raw else ""
-        self.line(f'acc = tl.dot({a}{widen}, {b}{widen}, acc, input_precision="ieee")')
+        a = self.write(substitute(left, places | decode(form.over, k)))
+        b = self.write(substitute(right, places | decode(form.over, k_rows)))
+        precision = f', input_precision="{self.kernel.precision}"' if left.dtype == "fp32" or self.interpreted else ""
+        self.line(f"acc = tl.dot({a}, {b}, acc{precision})")
         self.indent, self.names, self.raw = "    ", kept, False
         element = substitute(self.kernel.element, places)
-        self.names[next(part for part in walk(element) if part.op == "reduce"), ()] = "acc"
+        self.names[next(part for part in ir.walk(element) if part.op == "reduce"), ()] = "acc"
         self.store(places, element, m)
-
-    def operand(self, part: Expr, axes: tuple[Expr, Expr]) -> str:
-        """Return a tile for tl.dot, in which what is outside the matrix is 0."""
-        plain = part.args[0] if part.op == "guard" and part.args[1].detail == 0 else part
-        if plain.op == "load" and plain.axes >= set(axes):
-            return self.write(part)
-        inside = " & ".join(self.inside[loop] for loop in axes)
-        return self.named("operand", f"tl.where({inside}, {self.write(part)}, 0.0)")
 
     def write(self, part: Expr, masks: Masks = ()) -> str:
         """Return a name or short text for an expression; `masks` are the conditions under which it is needed."""
@@ -186,20 +139,21 @@ class _Writer:
         if key in self.names:
             return self.names[key]
         if part.op == "number":
-            return literal(part.detail, computed(part.dtype))
+            return literal(part.detail, ir.computed(part.dtype))
         if part.op in ("load", "guard", "reduce"):
             self.names[key] = getattr(self, part.op)(part, masks)
             return self.names[key]
         args = [self.write(arg, masks) for arg in part.args]
         if part.op in ("axis", "linear", "within", "fetch"):
-            return args[0] if part.op == "fetch" else text_of(part, args)
+            return args[0] if part.op == "fetch" else ir.text_of(part, args)
         if part.op in ("floordiv", "mod"):
             hint = f"{args[0] if args[0].isidentifier() else 'place'}_{'over' if part.op == 'floordiv' else 'mod'}"
-            self.names[key] = self.named(f"{hint}_{part.detail}", text_of(part, args))
+            self.names[key] = self.named(f"{hint}_{part.detail}", ir.text_of(part, args))
         elif part.op == "cast":
-            self.names[key] = self.cast(args[0], part.dtype)
+            widen = ".to(tl.float32)" if ir.computed(part.dtype) != part.dtype else ""
+            self.names[key] = self.named("cast", f"({args[0]}).to({TRITON[part.dtype]}){widen}")
         else:
-            template = PRIMITIVES[part.op][0]
+            template = ir.PRIMITIVES[part.op][0]
             args = [f"({arg})" if arg.startswith("-") and "tl." not in template else arg for arg in args]
             self.names[key] = self.named(part.op, template.format(*args))
         return self.names[key]
@@ -207,14 +161,14 @@ class _Writer:
     def load(self, part: Expr, masks: Masks, outside: str = "0") -> str:
         """Load elements, of which those outside the tile or the masks are not read."""
         place, name = self.write(part.args[0], masks), self.tensor_names[part.detail]
-        needed = [mask for loop, mask in self.inside.items() if loop in part.axes]
-        if needed:  # else it is a single element, which is there whether it is needed or not
+        needed = [mask for loop, mask in self.inside.items() if loop in part.axes and mask]
+        if part.axes & set(self.inside):  # else it is a single element, which is there whether it is needed or not
             needed += [mask for mask in masks if mask not in needed]
-        for fetched in (inner for inner in walk(part.args[0]) if inner.op == "fetch"):
+        for fetched in (inner for inner in ir.walk(part.args[0]) if inner.op == "fetch"):
             row = self.write(fetched.args[0], masks)
             needed.append(f"({row} >= 0) & ({row} < {fetched.detail})")
         mask = f", mask={' & '.join(needed)}, other={outside}" if needed else ""
-        widen = ".to(tl.float32)" if computed(part.dtype) != part.dtype and not self.raw else ""
+        widen = ".to(tl.float32)" if ir.computed(part.dtype) != part.dtype and not self.raw else ""
         return self.named(f"{name}_value", f"tl.load({name} + {place}{mask}){widen}")
 
     def guard(self, part: Expr, masks: Masks) -> str:
@@ -224,7 +178,7 @@ class _Writer:
             if not self.write(place, masks).isidentifier():
                 self.names[place, masks if place.loads else ()] = self.named("at", self.write(place, masks))
         test = self.named("inside", " & ".join(self.write(condition, masks) for condition in conditions))
-        fetches = any(inner.op == "fetch" for inner in walk(inside))
+        fetches = any(inner.op == "fetch" for inner in ir.walk(inside))
         if inside.op == "load" and inside.axes & set(self.inside) and outside.op == "number" and not fetches:
             return self.load(inside, (*masks, test), self.write(outside))
         inner = self.write(inside, (*masks, test))
@@ -232,46 +186,36 @@ class _Writer:
 
     def reduce(self, part: Expr, masks: Masks) -> str:
         """Reduce the columns of the tile."""
-        kind, (col,) = part.detail
-        empty = literal(neutral(kind, part.dtype), computed(part.dtype))
-        text = f"tl.where({self.inside[col]}, {self.write(part.args[0], masks)}, {empty})"
-        return self.named(f"row_{kind}", f"tl.{kind}({text}, axis=1, keep_dims=True)")
+        kind, empty = part.detail[0], literal(neutral(part.detail[0], part.dtype), ir.computed(part.dtype))
+        return self.named(f"row_{kind}", f"tl.{kind}({self.filled(part, empty, masks)}, axis=1, keep_dims=True)")
 
-    def cast(self, text: str, dtype: str) -> str:
-        text = self.rounded(f"({text}).to(tl.float32)") if dtype == "bf16" else f"({text})"
-        widen = ".to(tl.float32)" if computed(dtype) != dtype and not self.raw else ""
-        return self.named("cast", f"{text}.to({TRITON[dtype]}){widen}")
-
-    def rounded(self, text: str) -> str:
-        """Round to the nearest bf16 before a conversion that the interpreter makes by cutting bits off."""
-        if not self.interpreted:
-            return text
-        bits = self.named("bits", f"{text}.to(tl.int32, bitcast=True)")
-        return self.named("rounded", f"({bits} + 32767 + (({bits} >> 16) & 1)).to(tl.float32, bitcast=True)")
+    def filled(self, part: Expr, empty: str, masks: Masks = ()) -> str:
+        """Return what a reduction combines, with `empty` in the columns outside; a block, even if columns are equal."""
+        (body,), (col,) = part.args, part.detail[1]
+        mask = self.inside[col] or ("" if col in body.axes else "col >= 0")
+        return f"tl.where({mask}, {self.write(body, masks)}, {empty})" if mask else self.write(body, masks)
 
     def store(self, places: Mapping[Expr, Expr], element: Expr, loop: Expr) -> None:
         result, text = self.kernel.result, self.write(substitute(element, places))
-        position = flatten([places.get(each, ZERO) for each in self.kernel.axes], result.shape)
+        position = ir.flatten([places.get(each, ir.ZERO) for each in self.kernel.axes], result.shape)
         if not position.axes & set(self.inside):
             position = position + loop  # a single element; a block of pointers needs a block of indices
-        needed = " & ".join(mask for each, mask in self.inside.items() if each in position.axes)
-        text = self.rounded(f"({text})") if result.dtype == "bf16" else text
-        self.line(f"tl.store({self.tensor_names[result.name]} + {self.write(position)}, {text}, mask={needed})")
-
-    def decode(self, axes: tuple[Expr, ...], flat: Expr) -> dict[Expr, Expr]:
-        """Return the place along each axis from one count over all."""
-        places = unflatten(flat if size(axes) > 1 else ZERO, [loop.extent for loop in axes])
-        return dict(zip(axes, places, strict=True))
+        needed = " & ".join(mask for each, mask in self.inside.items() if each in position.axes and mask)
+        mask = f", mask={needed}" if needed else ""
+        self.line(f"tl.store({self.tensor_names[result.name]} + {self.write(position)}, {text}{mask})")
 
     def steps(self, name: str, count: int, start: str, tile: str, shape: str) -> Expr:
-        """Write a tile's steps along an axis, from a program's number or `start` on, and their mask."""
+        """Write a tile's steps along an axis, and their mask; return the axis.
+
+        They begin at `start`: 0 if it is "", the loop's variable if it is "start", else that many tiles.
+        """
         if start not in ("", "start"):
             start = f"tl.cast({start}, tl.int64) * {tile}" if self.wide else f"{start} * {tile}"
-        start = f"{start} + " if start else ""
-        self.line(f"{name} = {start}tl.arange(0, {tile}){shape}")
-        self.line(f"{name}_inside = {name} < {count}")
-        loop = axis(name, max(2, count))
-        self.inside[loop] = f"{name}_inside"
+        self.line(f"{name} = {f'{start} + ' if start else ''}tl.arange(0, {tile}){shape}")
+        loop = ir.axis(name, max(2, count))
+        self.inside[loop] = f"{name}_inside" if count % self.kernel.tile[tile] else ""
+        if self.inside[loop]:
+            self.line(f"{name}_inside = {name} < {count}")
         self.taken |= {name, f"{name}_inside"}
         return loop
 
@@ -286,3 +230,9 @@ class _Writer:
         name = fresh(hint, self.taken)
         self.line(f"{name} = {text}")
         return name
+
+
+def decode(axes: tuple[Expr, ...], flat: Expr) -> dict[Expr, Expr]:
+    """Return the place along each axis from one count over all."""
+    places = ir.unflatten(flat if ir.size(axes) > 1 else ir.ZERO, [loop.extent for loop in axes])
+    return dict(zip(axes, places, strict=True))

@@ -14,7 +14,7 @@ def plan(program: Program) -> Program:
     lifetimes: dict[str, tuple[int, int, int]] = {}
     for number, kernel in enumerate(program.kernels):
         if kernel.result.name not in program.graph.outputs:
-            lifetimes[kernel.result.name] = (number, number + 1, -(-kernel.result.size // ALIGNMENT) * ALIGNMENT)
+            lifetimes[kernel.result.name] = (number, number + 1, -(-kernel.result.nbytes // ALIGNMENT) * ALIGNMENT)
         for load in kernel.element.loads:
             if load.detail in lifetimes:
                 first, _, size = lifetimes[load.detail]

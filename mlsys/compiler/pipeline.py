@@ -10,8 +10,8 @@ import numpy as np
 import torch
 
 from mlsys.compiler.fuse import fuse
-from mlsys.compiler.import_onnx import as_array, as_tensor, from_onnx
-from mlsys.compiler.ir.graph import OF_TORCH, TORCH, Graph, Tensor
+from mlsys.compiler.import_onnx import from_onnx
+from mlsys.compiler.ir.graph import TORCH, Graph, tensor_of
 from mlsys.compiler.ir.program import Kernel, Program
 from mlsys.compiler.ir.value import NeedsValue
 from mlsys.compiler.lower import lower
@@ -26,8 +26,8 @@ from mlsys.hardware import Accelerator, Hardware
 from mlsys.measure.device import torch_sees_gpu
 from mlsys.measure.timing import time_kernel
 
-OPS = frozenset(RULES)
-"""Names of the ONNX operations that the compiler has."""
+OPS = frozenset(RULES) - {"Cast", "View"}
+"""Names of the ONNX operations that the compiler has. Cast is left out: it lacks ONNX's formats of 8 bits and less."""
 
 LARGEST_SHAPE = 64  # most elements of an integer input that may say a shape, for whose value a program is compiled
 Array = torch.Tensor | np.ndarray
@@ -43,54 +43,62 @@ class Compiled:
     def __init__(self, graph: Graph, stages: Mapping[str, Stage], device: str, as_torch: bool) -> None:
         self._graph, self._given, self._device, self._as_torch = graph, stages, device, as_torch
         self._loaded: dict[tuple[Any, ...], Loaded] = {}
-        self._by_value = False  # whether the program depends on the values of inputs
+        self._shapes: list[int] = []  # which inputs say shapes, so that each of their values needs a program
+        self._last: Loaded | None = None  # the program, if it is the only one
         self.stages, self.source = {"import": str(graph)}, ""
 
-    def loaded_for(self, inputs: Sequence[torch.Tensor] | None) -> Loaded | None:
+    def load(self, inputs: Sequence[torch.Tensor] | None) -> Loaded | None:
         """Return the program; if inputs say shapes, the one for their values, or None as long as there are none."""
-        tensors = self._graph.inputs
-        short = [n for n, t in enumerate(tensors) if "int" in t.dtype and t.elements <= LARGEST_SHAPE]
-        if not self._by_value:
+        if inputs is None and self._shapes:
+            return None
+        known = {self._graph.inputs[n].name: inputs[n].cpu() for n in self._shapes} if inputs else {}
+        key = tuple((name, *value.reshape(-1).tolist()) for name, value in known.items())
+        if key not in self._loaded:
             try:
-                return self._build({})
+                self._loaded[key] = self._build(known)
             except NeedsValue:
-                if not short:
+                tensors = enumerate(self._graph.inputs)
+                self._shapes = [n for n, t in tensors if "int" in t.dtype and t.elements <= LARGEST_SHAPE]
+                if known or not self._shapes:
                     raise
-                self._by_value = True
-        return self._build({tensors[n].name: inputs[n].cpu() for n in short}) if inputs else None
+                return self.load(inputs)
+        return self._loaded[key]
 
     def _build(self, known: Mapping[str, torch.Tensor]) -> Loaded:
-        key = tuple((name, *value.reshape(-1).tolist()) for name, value in known.items())
-        if key in self._loaded:
-            return self._loaded[key]
         free = tuple(tensor for tensor in self._graph.inputs if tensor.name not in known)
         data: Any = replace(self._graph, inputs=free, constants={**self._graph.constants, **known})
         for name, stage in self._given.items():
-            data = stage(data)
+            data, kind = stage(data), Graph if name == "optimize" else Program
+            if not isinstance(data, kind):
+                raise InvalidValue(f"stage '{name}' gave {type(data).__name__}: let it return a {kind.__name__}")
             self.stages[name] = str(data)
-        if not isinstance(data, Program) or not data.text:
-            raise InvalidValue(f"the last stage gave {type(data).__name__}: let it return a Program with its text")
-        self.source, self._loaded[key] = data.text, Loaded(data, self._device)
-        return self._loaded[key]
+        if not data.text:
+            raise InvalidValue("stage 'lower' gave a Program without text: let it fill in `text` and `arguments`")
+        self.source = data.text
+        return Loaded(data, self._device)
 
     def __call__(self, *inputs: Array) -> list[Any]:
         """Run the model; the outputs are torch tensors if the first input is one, else NumPy arrays."""
+        if self._last is not None and (outputs := self._last.again(inputs)) is not None:
+            return outputs
         tensors, wanted = [as_tensor(value) for value in inputs], self._graph.inputs
         if len(tensors) != len(wanted):
             raise InvalidValue(f"the model has {len(wanted)} inputs, got {len(tensors)}: give one tensor for each")
         for tensor, need in zip(tensors, wanted, strict=True):
             if tuple(tensor.shape) != need.shape or tensor.dtype != TORCH[need.dtype]:
-                got = f"{OF_TORCH.get(tensor.dtype, tensor.dtype)}{list(tensor.shape)}"
-                want = f"{need.dtype}{list(need.shape)}"
+                got, want = (str(each).partition(": ")[2] for each in (tensor_of(need.name, tensor), need))
                 raise InvalidValue(f"input '{need.name}' is {got}: give {want}, or compile again")
-        loaded = self.loaded_for(tensors)
+        loaded = self.load(tensors)
         assert loaded is not None
-        placed = [tensor.to(loaded.device).contiguous() for tensor in tensors]
-        outputs = loaded({need.name: tensor for need, tensor in zip(wanted, placed, strict=True)})
-        if isinstance(inputs[0], torch.Tensor) if inputs else self._as_torch:
-            return outputs
-        dtypes = [loaded.program.tensors[name].dtype for name in loaded.program.graph.outputs]
-        return list(map(as_array, outputs, dtypes))
+        self._last = None if self._shapes else loaded
+        outputs = loaded([tensor for n, tensor in enumerate(tensors) if n not in self._shapes])
+        as_torch = isinstance(inputs[0], torch.Tensor) if inputs else self._as_torch
+        return outputs if as_torch else [value.cpu().numpy() for value in outputs]
+
+
+def as_tensor(value: Array) -> torch.Tensor:
+    """Return a torch tensor or a NumPy array as a torch tensor."""
+    return value.detach() if isinstance(value, torch.Tensor) else torch.from_numpy(np.array(value))
 
 
 def compile(
@@ -110,7 +118,8 @@ def compile(
         device: "cuda", or "cpu" for Triton's interpreter.
         chip: id of the chip whose data the cost model and the schedule use; see `mlsys.hardware`.
         autotune: time several tiles of each kernel on the GPU, instead of choosing one by rule.
-        stages: functions to use instead of the stages "optimize", "fuse", "schedule", "memory" and "lower".
+        stages: functions to use instead of the stages "optimize", "fuse", "schedule", "memory" and "lower". A pass of
+            your own calls the stage that it replaces: `{"optimize": lambda graph: optimize(own_pass(graph))}`.
 
     Raises:
         UnsupportedOp: an operation that the compiler lacks.
@@ -122,7 +131,7 @@ def compile(
         raise InvalidValue("device is 'cuda' and torch finds no GPU: use device='cpu'")
     if autotune and device != "cuda":
         raise InvalidValue("autotune times kernels on a GPU and device is 'cpu': leave it out, or use 'cuda'")
-    if device == "cpu":  # torch.export imports Triton, so before it
+    if device == "cpu":  # before the lowered source imports Triton
         if "triton" in sys.modules and os.environ.get("TRITON_INTERPRET") != "1":
             raise UserError("triton is already imported to compile: set TRITON_INTERPRET=1 before, or use a GPU")
         os.environ["TRITON_INTERPRET"] = "1"
@@ -147,23 +156,22 @@ def compile(
     else:
         graph = from_onnx(model, examples)
     compiled = Compiled(graph, {**own, **(stages or {})}, device, isinstance(model, torch.nn.Module))
-    compiled.loaded_for(examples)
+    compiled.load(examples)
     return compiled
 
 
 def autotuned(program: Program, chip: Accelerator, device: str) -> Program:
-    """Choose each kernel's tile by timing its candidates on the GPU, alone and with random inputs."""
+    """Choose each kernel's tile by timing its candidates on the GPU."""
+    kernels = (min(candidates(k, chip, device), key=lambda c: seconds_of(c, program, device)) for k in program.kernels)
+    return replace(program, kernels=tuple(kernels))
 
-    def example(tensor: Tensor) -> torch.Tensor:  # zeros where numbers could be indices
-        values = torch.zeros(tensor.shape, dtype=TORCH[tensor.dtype], device=device)
-        return values.normal_() if values.is_floating_point() else values
 
-    def seconds(kernel: Kernel) -> float:
-        loads = {load.detail: program.tensors[load.detail] for load in kernel.element.loads}
-        graph = Graph(tuple(loads.values()), (kernel.result.name,), (), {})
-        loaded = Loaded(lower(plan(replace(program, graph=graph, kernels=(kernel,))), device), device)
-        given = {name: example(tensor) for name, tensor in loads.items()}
-        return time_kernel(lambda: loaded(given), on_gpu=True, cold=True, graph=True, budget_s=0.02).median_s
-
-    best = tuple(min(candidates(kernel, chip, device), key=seconds) for kernel in program.kernels)
-    return replace(program, kernels=best)
+def seconds_of(kernel: Kernel, program: Program, device: str) -> float:
+    """Time a scheduled kernel of a program alone, on random numbers, and on zeros where they could be indices."""
+    loads = {load.detail: program.tensors[load.detail] for load in kernel.element.loads}
+    graph = Graph(tuple(loads.values()), (kernel.result.name,), (), {})
+    loaded = Loaded(lower(plan(replace(program, graph=graph, kernels=(kernel,))), device), device)
+    given = [torch.zeros(tensor.shape, dtype=TORCH[tensor.dtype], device=device) for tensor in loads.values()]
+    given = [values.normal_() if values.is_floating_point() else values for values in given]
+    loaded(given)
+    return time_kernel(lambda: loaded.again(given), on_gpu=True, graph=True, budget_s=0.05).median_s

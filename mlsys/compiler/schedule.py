@@ -15,6 +15,7 @@ INTERPRETED = 1 << 18  # elements of a tile in Triton's interpreter, where progr
 LINE_BYTES = 128  # of a cache, and least length of a row of a product's tile
 STAGE_BYTES = 16 * 1024  # that a product loads ahead at a time, so that small tiles wait for few loads
 MIN_DOT = 16  # least side of a tile of tl.dot
+LEAST_TILE = 2048  # elements of a tile of rows that are too short to fill one alone
 
 
 def power_of_two(number: int) -> int:
@@ -33,8 +34,7 @@ def schedule(program: Program, chip: Accelerator, device: str) -> Program:
 
 def candidates(kernel: Kernel, chip: Accelerator, device: str) -> list[Kernel]:
     """Return the schedules that are worth timing, the rule's own choice first."""
-    rules = {"map": _map, "rows": _rows, "product": _product}
-    return rules[kernel.form.kind](kernel, chip, device == "cpu")
+    return {"map": _map, "rows": _rows, "product": _product}[kernel.form.kind](kernel, chip, device == "cpu")
 
 
 def _map(kernel: Kernel, chip: Accelerator, interpreted: bool) -> list[Kernel]:
@@ -47,43 +47,46 @@ def _map(kernel: Kernel, chip: Accelerator, interpreted: bool) -> list[Kernel]:
 
 def _rows(kernel: Kernel, chip: Accelerator, interpreted: bool) -> list[Kernel]:
     rows, length, units = size(kernel.form.outer), max(1, size(kernel.form.over)), chip.field("sm_count").value.m
-    registers = (
-        int(chip.field("registers_per_sm").value.m) // 2 // max(1, len({x.detail for x in kernel.element.loads}))
-    )
-    most = INTERPRETED if interpreted else registers
+    loads = {load.detail: TORCH[load.dtype].itemsize for load in kernel.element.loads}
+    most = INTERPRETED if interpreted else int(chip.field("registers_per_sm").value.m) // 2 // max(1, len(loads))
     columns, found = min(power_of_two(length), 1 << (most.bit_length() - 1)), []
-    for elements in (INTERPRETED,) if interpreted else (2048, 1024, 4096, 8192):
-        at_once = max(1, elements // columns)
+    vector = VECTOR_BYTES // max(loads.values(), default=4)
+    for wanted, vectors in ((1, 2), (1, 1), (1, 4), (2, 2), (2, 4), (1, 8), (2, 8)):
+        at_once = INTERPRETED // columns if interpreted else max(LEAST_TILE // columns, wanted)
         while not interpreted and at_once > 1 and rows / at_once < 2 * units:
             at_once //= 2
         at_once = min(at_once, power_of_two(rows))
-        warps, grid = max(1, min(16, at_once * columns // (THREADS * 8))), (ceil(rows / at_once),)
+        values = vectors * vector if rows / at_once > 4 * units else vector  # with few programs, more threads for each
+        warps, grid = max(1, min(16, at_once * columns // (THREADS * values))), (ceil(rows / at_once),)
         found.append(replace(kernel, tile={"ROWS": at_once, "COLS": columns}, grid=grid, warps=warps))
-    return found + [replace(found[0], warps=warps) for warps in (4, 8, 16)]
+    return found
 
 
 def _product(kernel: Kernel, chip: Accelerator, interpreted: bool) -> list[Kernel]:
     m, n, k, batch = (size(getattr(kernel.form, part)) for part in ("outer", "inner", "over", "batch"))
     itemsize = max(TORCH[load.dtype].itemsize for load in kernel.element.loads)
+    has_tf32 = any(peak.precision == "tf32" for peak in chip.peaks)
+    precision = "tf32x3" if has_tf32 and not interpreted else "ieee"
 
     def made(tile_m: int, tile_n: int, tile_k: int, warps: int, stages: int) -> Kernel:
         tile = {"TILE_M": tile_m, "TILE_N": tile_n, "TILE_K": tile_k}
         grid = (ceil(m / tile_m) * ceil(n / tile_n), batch)
-        return replace(kernel, tile=tile, grid=grid, warps=warps, stages=stages)
+        return replace(kernel, tile=tile, grid=grid, warps=warps, stages=stages, precision=precision)
 
     if interpreted:
         m_n_k = [max(MIN_DOT, min(power_of_two(length), 1 << most)) for length, most in ((m, 9), (n, 10), (k, 8))]
         return [made(m_n_k[0], m_n_k[1], m_n_k[2], 4, 1)]
-    registers, engine, dtype = (2, "tensor", "fp16") if itemsize == 2 else (8, "vector", "fp32")
+    registers, deepest = (2, 256) if itemsize == 2 else (8, 64)
+    peak = chip.peak("fp16") if itemsize == 2 else chip.peak("tf32") / 3 if has_tf32 else chip.peak("fp32", "vector")
     accumulators, units = int(chip.field("registers_per_sm").value.m) // registers, chip.field("sm_count").value.m
     shared, timed = chip.field("shared_memory_per_block").value.m_as("byte"), []
     for tile_m, tile_n in product((16, 32, 64, 128), (16, 32, 64, 128, 256)):
         deep = 1 << (STAGE_BYTES // ((tile_m + tile_n) * itemsize)).bit_length() - 1
-        tile_k = max(MIN_DOT, min(power_of_two(k), 256, max(deep, LINE_BYTES // itemsize)))
+        tile_k = max(MIN_DOT, min(power_of_two(k), deepest, max(deep, LINE_BYTES // itemsize)))
         stages = min(4, int(shared // ((tile_m + tile_n) * tile_k * itemsize)))
         if tile_m * tile_n > accumulators or stages < 2:
             continue
-        arithmetic = 2 * tile_m * tile_n * k / chip.peak(dtype, engine=engine).m_as("flop/s")
+        arithmetic = 2 * tile_m * tile_n * k / peak.m_as("flop/s")
         traffic = (tile_m + tile_n) * k * itemsize / chip.memory_bw.m_as("byte/s")
         seconds = ceil(ceil(m / tile_m) * ceil(n / tile_n) * batch / units) * max(arithmetic, traffic)
         warps = 8 if tile_m * tile_n >= 128 * 128 else 4 if tile_m * tile_n >= 32 * 32 else 2

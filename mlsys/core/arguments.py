@@ -90,6 +90,20 @@ def non_negative(name: str, value: float) -> float:
     return value
 
 
+def share(name: str, value: float) -> float:
+    """Return `value` when it is above 0 and at most 1.
+
+    Raises:
+        InvalidValue: Anything else; the message names the value.
+
+    >>> share("utilization", 0.4)
+    0.4
+    """
+    if isinstance(value, bool) or not _is_finite_number(value) or not 0 < value <= 1:
+        raise InvalidValue(f"{name} is {value!r}: give a share above 0 and at most 1")
+    return value
+
+
 def one_of(name: str, value: str, allowed: Iterable[str]) -> str:
     """Return `value` when it is one of `allowed`.
 

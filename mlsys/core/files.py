@@ -27,6 +27,22 @@ def write_atomically(path: Path, data: bytes) -> None:
         raise UserError(f"{path} cannot be written ({error.strerror}): make room or correct its permissions") from error
 
 
+def write_secret(path: Path, text: str) -> None:
+    """Write a file that only its owner can read: whole and then put there, so that a kill or a full disk leaves none.
+
+    The draft has the number of the process in its name: two that write at once do not write into each other's.
+
+    Raises:
+        OSError: the disk is full, or the folder cannot be written.
+    """
+    draft = path.with_name(f"{path.name}.{os.getpid()}.part")
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+
+
 def make_room(path: Path) -> None:
     """Take away what is no file where a file is to be written: in `submitted/`, students may have put it there.
 

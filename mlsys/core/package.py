@@ -11,6 +11,10 @@ from mlsys.errors import InvalidValue
 PACKAGE = Path(__file__).parents[1]
 """Folder of the package `mlsys`."""
 
+ROOMS_OF_INSTRUCTORS = ("mlsys.classroom", "mlsys.course", "mlsys.fleet", "mlsys.judge", "mlsys.submit")
+"""Packages that no student needs. The wheel for students leaves them out, and so does the copy that the sandbox shows,
+but for the modules that it runs itself."""
+
 
 @cache
 def modules() -> dict[str, Path]:

@@ -6,8 +6,8 @@ every rule that a lab must keep is checked here, with the cell and the cure in t
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,12 @@ import jupytext
 from nbformat import NotebookNode
 
 from mlsys.core.package import defined_as
+from mlsys.course.term import read_variants, with_variants
 from mlsys.errors import InvalidValue, UnknownName, UserError
 
 SETUP, PREDICT, SOLUTION, TEST, SPEED, WRITTEN = "setup", "predict", "solution", "test", "speed", "written"
+VARIANTS = "variants"
+"""Role of the cell that says what a term draws; it is in no notebook."""
 ROLES = (SETUP, PREDICT, SOLUTION, TEST, SPEED, WRITTEN)
 ANSWERS = (PREDICT, SOLUTION, WRITTEN)
 """Roles of the cells that a student fills in."""
@@ -113,7 +116,19 @@ def _check_regions(source: str, where: str, role: str) -> None:
         raise LabError(f"{where}: hidden tests belong in test and speed cells only")
 
 
-__all__ = ["ANSWERS", "PREDICT", "SETUP", "SOLUTION", "Cell", "Lab", "LabError", "Question", "find_lab", "find_labs"]
+__all__ = [
+    "ANSWERS",
+    "PREDICT",
+    "SETUP",
+    "SOLUTION",
+    "VARIANTS",
+    "Cell",
+    "Lab",
+    "LabError",
+    "Question",
+    "find_lab",
+    "find_labs",
+]
 
 
 @dataclass(frozen=True)
@@ -143,7 +158,7 @@ class Lab:
     """A lab: its name, its version, and its cells in order.
 
     `withheld` names modules, classes and functions of the package that answer its questions: student code cannot call
-    them when the lab is graded.
+    them when the lab is graded. `variants` is what a term has drawn, by the name in whose place it stands.
     """
 
     name: str
@@ -151,13 +166,15 @@ class Lab:
     cells: tuple[Cell, ...]
     notebook: NotebookNode
     withheld: tuple[str, ...] = ()
+    variants: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def load(cls, path: Path) -> "Lab":
+    def load(cls, path: Path, seeds: Sequence[str] = ()) -> "Lab":
         """Return the lab in a `lab.py` (py:percent).
 
         Args:
             path: the file, `labs/<lab>/lab.py`.
+            seeds: of the terms so far, the present one last; none for the lab as it is without a term.
 
         Raises:
             LabError: the file cannot be read or breaks a rule; the message names the cell and the cure.
@@ -170,10 +187,11 @@ class Lab:
         notebook.metadata["kernelspec"] = {"display_name": "Python 3", "language": "python", "name": "python3"}
         notebook.metadata["language_info"] = {"name": "python"}
         notebook.nbformat, notebook.nbformat_minor = 4, 5
+        variants = _take_variants(notebook, seeds, str(path))
         lab = str(notebook.metadata.get("mlsys", {}).get("lab", ""))
         for index, cell in enumerate(notebook.cells):
             cell["id"] = str(cell.metadata.get("nbgrader", {}).get("grade_id", "")) or f"{lab}-{index}"
-        return cls.of_notebook(notebook, str(path))
+        return replace(cls.of_notebook(notebook, str(path)), variants=variants)
 
     @classmethod
     def of_notebook(cls, notebook: NotebookNode, where: str) -> "Lab":
@@ -252,6 +270,24 @@ class Lab:
                     raise LabError(f"{where}: questions {question.name!r} and {name!r} need each other")
             if not question.answers and not any(name != SETUP for name in question.needs):
                 raise LabError(f"{where}: question {question.name!r} has no solution cell and needs no other question")
+
+
+def _take_variants(notebook: NotebookNode, seeds: Sequence[str], where: str) -> dict[str, str]:
+    """Take the cell with the variants out of a notebook, put what a term has drawn in its places, and return it."""
+    declared = [cell for cell in notebook.cells if cell.metadata.get("mlsys", {}).get("role") == VARIANTS]
+    if len(declared) > 1:
+        raise LabError(f"{where}: {len(declared)} cells have the role {VARIANTS!r}; put all variants into one")
+    notebook.cells = [cell for cell in notebook.cells if cell not in declared]
+    try:
+        variants = read_variants(declared[0].source, seeds) if declared else {}
+    except Exception as error:
+        raise LabError(f"{where}: the cell with the variants fails: {type(error).__name__}: {error}") from error
+    for cell in notebook.cells:
+        try:
+            cell.source = with_variants(cell.source, variants)
+        except InvalidValue as error:
+            raise LabError(f"{where}: {error}") from None
+    return variants
 
 
 def _withheld(about: Mapping[str, object], where: str) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """`mlsys publish DIR`: the public tree that students get, and nothing else.
 
 It holds the built site, the released notebooks and the chapters' notebooks for Colab, and a wheel of the package; no
-lab source, no solution and no hidden test. The site is at its top, so that a static host can serve it as it is.
+lab source, no solution and no hidden test. The site is at its top, so that a static host can serve it as it is. A
+script in `canary/` runs the notebooks with Colab's versions, once a week by a workflow.
 """
 
 import os
@@ -14,6 +15,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from mlsys.core.package import ROOMS_OF_INSTRUCTORS
+from mlsys.course.canary import colab_canary
 from mlsys.course.digest import package_digest
 from mlsys.course.lab import find_labs
 from mlsys.course.release import is_released
@@ -23,14 +26,14 @@ from mlsys.course.tree import CourseTree
 from mlsys.errors import UnknownName, UserError
 
 INSTRUCTORS = (
+    *(room.replace(".", "/") for room in ROOMS_OF_INSTRUCTORS),
     "mlsys/bench/lab.py",
     "mlsys/bench/row.py",
     "mlsys/bench/run.py",
     "mlsys/bench/suite",
-    "mlsys/classroom",
-    "mlsys/course",
-    "mlsys/judge",
     "mlsys/cli/bench.py",
+    "mlsys/cli/classroom",
+    "mlsys/cli/course",
     "mlsys/cli/export.py",
     "mlsys/cli/feedback.py",
     "mlsys/cli/gpu_pass.py",
@@ -38,11 +41,18 @@ INSTRUCTORS = (
     "mlsys/cli/grade_output.py",
     "mlsys/cli/publish.py",
     "mlsys/cli/release.py",
+    "mlsys/cli/submit/serve.py",
+    "mlsys/cli/submit/tokens.py",
     "mlsys/cli/undo.py",
 )
 """What the student's wheel leaves out; no lab, no chapter and no command of a student needs it."""
 
+FOR_HELPERS = Path(__file__).parent / "for_ai_helpers.md"
+HELPERS = "AGENTS.md"
+"""Where AI helpers look for rules in a repository; on a web site they look for llms.txt."""
+
 WORKFLOW = ".github/workflows/pages.yml"
+CANARY_WORKFLOW = ".github/workflows/canary.yml"
 LIST = ".published"
 """Names the files that `mlsys publish` wrote, so that it takes away only what it brought."""
 
@@ -74,13 +84,47 @@ jobs:
       - uses: actions/deploy-pages@v4
 """
 
+_CANARY = """# Runs every lab and three chapters with the versions that Colab has, or may have soon: once a week.
+name: Canary
+on:
+  schedule:
+    - cron: "23 4 * * 1"
+  workflow_dispatch:
+permissions:
+  contents: read
+jobs:
+  notebooks:
+    runs-on: ubuntu-latest
+    timeout-minutes: 120
+    strategy:
+      fail-fast: false
+      matrix:
+        set: [{sets}]
+    steps:
+      - uses: actions/checkout@v4
+      - uses: actions/setup-python@v5
+        with:
+          python-version: |
+            3.12
+            3.13
+      - run: python canary/colab_canary.py --set ${{{{ matrix.set }}}}
+"""
+
+_LLMS = """# AI hardware acceleration
+
+> A course on AI hardware acceleration and GPU kernels, with graded labs. Its contents: index.html. The rules for
+> helpers of students follow.
+"""
+
 _README = """# AI hardware acceleration: the course for students
 
 This folder is made by `mlsys publish`; changes made here are lost with the next edition.
 
 - **Read:** open `index.html`; it needs no network.
 - **Run:** {labs} and `chapters/` hold notebooks. In Colab, switch on the GPU and save a copy first.
-- **Install:** `pip install wheels/{wheel}`; the labs need `torch` and `triton` as well (Linux), which Colab has.
+- **AI helpers:** what they may do for you is on the site, under *About*; `AGENTS.md` says it to them.
+- **Install** on your own machine (Linux, Python 3.11 or newer): `pip install wheels/{wheel} torch triton jupyterlab`,
+  in an environment of its own. *How to use this course* on the site says every step. Colab needs none of this.
 
 {links}
 """
@@ -121,7 +165,10 @@ def write_edition(root: Path, tree: CourseTree, folder: Path, labs: Collection[s
     chosen, held_back = _labs(root, tree, labs, before)
     for name, path in chosen.items():
         if not is_released(path, tree, settings):
-            raise UserError(f"lab {name} is not released, or has changed since: run `mlsys release` first")
+            raise UserError(
+                f"lab {name} is not released, or it has changed since, or the address in _config.yml: run "
+                "`mlsys release`"
+            )
     files: dict[str, Path | str] = {}
     site = root / "_build" / "html"
     if (site / "index.html").is_file():
@@ -132,8 +179,12 @@ def write_edition(root: Path, tree: CourseTree, folder: Path, labs: Collection[s
     files |= {f"wheels/{settings.wheel_name}": build_wheel(root, settings)}
     files |= {path.name: path for path in sorted(root.glob("LICENSE*"))}
     files |= {"README.md": _readme(settings, list(chosen)), ".nojekyll": ""}
-    if WORKFLOW in before or not (folder / WORKFLOW).exists():
-        files[WORKFLOW] = _PAGES.format(branch=settings.branch)
+    files |= {HELPERS: FOR_HELPERS, "llms.txt": f"{_LLMS}\n{FOR_HELPERS.read_text(encoding='utf-8')}"}
+    files |= {f"canary/{path.relative_to(colab_canary.HERE)}": path for path in colab_canary.own_files()}
+    sets = ", ".join(f'"{name}"' for name in colab_canary.set_names())
+    workflows = {WORKFLOW: _PAGES.format(branch=settings.branch), CANARY_WORKFLOW: _CANARY.format(sets=sets)}
+    # One that was there before the first edition is the instructor's own.
+    files |= {name: text for name, text in workflows.items() if name in before or not (folder / name).exists()}
     # Students' own copies of the notebooks install the package that they began with.
     old_wheels = {name for name in before if name.startswith("wheels/") and (folder / name).is_file()}
     try:

@@ -29,6 +29,7 @@ from nbformat import NotebookNode
 from mlsys.course.lab import PREDICT, SOLUTION, Lab
 from mlsys.course.notebook import as_node, new_cell, new_output, read_notebook, write_notebook
 from mlsys.course.starter import solution
+from mlsys.course.term import read_terms, with_variants
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UnknownName, UserError
 
@@ -57,7 +58,7 @@ def hand_in(lab_path: Path, folder: Path, tree: CourseTree) -> list[str]:
     Raises:
         UserError: there is no sample class, or an operation names an unknown cell.
     """
-    lab = Lab.load(lab_path)
+    lab = Lab.load(lab_path, [term.seed for term in read_terms(tree)])
     sources = sorted(path for path in (lab_path.parent / "class").glob("*") if path.suffix in (".py", ".ipynb"))
     if not sources:
         raise UserError(f"{lab_path.parent / 'class'} holds no sample submissions (<student>.py or <student>.ipynb)")
@@ -75,9 +76,9 @@ def hand_in(lab_path: Path, folder: Path, tree: CourseTree) -> list[str]:
 
 
 def build(text: str, lab: Lab, released: NotebookNode, where: str) -> NotebookNode:
-    """Return the submission that the operations in `text` make of the `released` notebook."""
+    """Return the submission that the operations in `text` make of the `released` notebook, in the lab's variant."""
     notebook = copy.deepcopy(released)
-    for operation in read_operations(text, where):
+    for operation in read_operations(with_variants(text, lab.variants), where):
         _OPERATIONS[operation.name](notebook, lab, operation)
     return notebook
 

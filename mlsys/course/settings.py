@@ -45,6 +45,15 @@ class Settings:
         owner_and_name = re.sub(r"^https://github\.com/", "", self.repository)
         return f"https://colab.research.google.com/github/{owner_and_name}/blob/{self.branch}/{notebook}"
 
+    def page_url(self, address: str) -> str:
+        """Return the public address of a page of the site (its path in the site), as GitHub Pages serves it.
+
+        >>> Settings("https://github.com/a/b", "main", "1.0").page_url("book/index.html")
+        'https://a.github.io/b/book/index.html'
+        """
+        owner, name = re.sub(r"^https://github\.com/", "", self.repository).split("/")
+        return f"https://{owner}.github.io/{name}/{address}"
+
     def download_url(self, notebook: str) -> str:
         """Return the address that downloads `notebook` (its path in the student tree)."""
         return f"{self.repository}/raw/{self.branch}/{notebook}"
@@ -70,6 +79,11 @@ def read_settings(root: Path) -> Settings:
     if not re.fullmatch(r"https://github\.com/[\w.-]+/[\w.-]+", url):
         raise UserError(f"{path}: repository.url is {url!r}; Colab opens only https://github.com/OWNER/NAME")
     return Settings(url, branch, package_version(root))
+
+
+def book_title(root: Path) -> str:
+    """Return the title of the book of the repository at `root`."""
+    return str(yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))["title"])
 
 
 def package_version(root: Path) -> str:

@@ -15,7 +15,7 @@ from mlsys.errors import UserError
 
 STAMP = ".built"
 """Name of the file in the site that says what it was built from."""
-FOR_INSTRUCTORS = ("book/about/instructor",)
+FOR_INSTRUCTORS = ("book/about/instructor", "book/about/class-size")
 """Pages that students do not get."""
 
 _INDEX = re.compile(r"(Search\.setIndex\()(.*)(\)\s*)", re.S)
@@ -30,6 +30,7 @@ def site_state(root: Path, settings: Settings) -> str:
         root / "_toc.yml",
         *(root / "book").rglob("*"),
         *(root / "labs" / "results").rglob("*"),
+        *(root / "tests" / "labs" / "results").rglob("*"),
     ]
     files += [*root.glob("labs/*/lab.py"), *root.glob("labs/*/class/expected.csv")]
     found = sorted(path for path in files if path.is_file() and "__pycache__" not in path.parts)
@@ -59,8 +60,8 @@ def check_site(root: Path, settings: Settings) -> None:
     stamp = site / STAMP
     if not stamp.is_file() or stamp.read_text(encoding="utf-8") != site_state(root, settings):
         raise UserError(
-            f"the site in {site} is older than the book, the labs, the package or the address in _config.yml: run "
-            "`make book`, then publish again"
+            f"the site in {site} is older than the book, the labs, the package or the address in _config.yml, or its "
+            "build failed: run `make book`, then publish again"
         )
 
 

@@ -5,6 +5,7 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
+from mlsys.core.files import write_secret
 from mlsys.errors import UserError
 
 COURSE = "_build/course"
@@ -57,6 +58,11 @@ class CourseTree:
         return self.submissions / student / lab / f"{lab}.ipynb"
 
     @property
+    def terms(self) -> Path:
+        """The list of the course's terms."""
+        return self.root / "terms.json"
+
+    @property
     def sample_course(self) -> "CourseTree":
         """A tree of its own for sample classes: nobody of them is ever among the students."""
         return CourseTree(self.root / "sample-class")
@@ -101,6 +107,23 @@ class CourseTree:
         """Return what is kept of the marks that people gave in a lab."""
         return self.root / "marks" / f"{lab}.json"
 
+    def scores(self, lab: str, student: str) -> Path:
+        """Return the history of a student's scores."""
+        return self.root / "scores" / lab / f"{student}.json"
+
+    def rubric(self, lab: str) -> Path:
+        """Return the points and comments that are kept for marking a lab."""
+        return self.root / "rubrics" / f"{lab}.json"
+
+    def class_page(self, lab: str) -> Path:
+        """Return the page about a lab's class, for the instructor."""
+        return self.root / "results" / f"{lab}.html"
+
+    @property
+    def queue(self) -> Path:
+        """The folder of the submit queue: its database, its settings, and the key that signs receipts."""
+        return self.root / "queue"
+
     @property
     def backups(self) -> Path:
         """The folder of the backups, each made before a run."""
@@ -121,13 +144,13 @@ class CourseTree:
 
     @property
     def gradebook(self) -> Path:
-        """The file of nbgrader's gradebook."""
+        """The file of nbgrader's gradebook, where no database keeps it."""
         return self.root / "gradebook.db"
 
     @property
-    def gradebook_url(self) -> str:
-        """The address of nbgrader's gradebook."""
-        return f"sqlite:///{self.gradebook.resolve()}"
+    def database(self) -> Path:
+        """The file that names the database in which the class is kept, once it was moved there."""
+        return self.root / "database.txt"
 
     @property
     def config(self) -> Path:
@@ -156,13 +179,7 @@ class CourseTree:
         """Return the course's secret, drawn once; hidden tests draw their inputs from it."""
         path = self.root / "secret.txt"
         if not path.is_file():
-            # Written whole and then put there: a kill or a full disk leaves no empty secret.
-            draft = path.with_name(f"secret.{os.getpid()}.part")
-            with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-                file.write(secrets.token_hex(16))
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(path)
+            write_secret(path, secrets.token_hex(16))
         return path.read_text(encoding="utf-8").strip()
 
     def students(self, lab: str) -> list[str]:

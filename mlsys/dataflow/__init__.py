@@ -10,8 +10,10 @@ order of the loops decides how often it is fetched.
 >>> filters_outside.weights, space_outside.weights
 (144, 5184)
 
-`mlsys.dataflow.tiles` cuts a nest into tiles, `mlsys.dataflow.search` looks for the mapping that moves the least, and
-`mlsys.dataflow.row_stationary` counts the accesses of Eyeriss.
+`mlsys.dataflow.tiles` cuts a nest into tiles, `mlsys.dataflow.search` looks for the mapping that moves the least,
+`mlsys.dataflow.levels` counts what every level of a hierarchy moves, `mlsys.dataflow.other_tools` has the counts of
+Timeloop and ZigZag to compare with, `mlsys.dataflow.row_stationary` counts the accesses of Eyeriss, and
+`mlsys.dataflow.machines` maps layers onto whole chips.
 """
 
 from mlsys.dataflow.orders import (

@@ -92,7 +92,7 @@ def matmul(m: int, n: int, k: int) -> LoopNest:
 def convolution(
     *,
     filters: int,
-    kernel: int,
+    kernel: int | tuple[int, int],
     height: int,
     width: int,
     channels: int | None = None,
@@ -107,7 +107,7 @@ def convolution(
 
     Args:
         filters: Filters M.
-        kernel: Side of the kernel.
+        kernel: Side of the kernel, or its rows and columns.
         height: Rows of the input.
         width: Columns of the input.
         channels: Input channels C; leave it out for a nest without that loop.
@@ -122,8 +122,10 @@ def convolution(
     mappingproxy({'m': 16, 'p': 6, 'q': 6, 'r': 3, 's': 3})
     """
     stride, padding = positive_int("stride", stride), non_negative_int("padding", padding)
+    sides = kernel if isinstance(kernel, tuple) else (kernel, kernel)
     positions = [
-        _positions(name, size, kernel, stride, padding) for name, size in (("height", height), ("width", width))
+        _positions(name, size, side, stride, padding)
+        for name, size, side in zip(("height", "width"), (height, width), sides, strict=True)
     ]
     extents = {
         "n": 1 if batch is None else positive_int("batch", batch),
@@ -131,8 +133,8 @@ def convolution(
         "c": 1 if channels is None else positive_int("channels", channels),
         "p": positions[0],
         "q": positions[1],
-        "r": kernel,
-        "s": kernel,
+        "r": sides[0],
+        "s": sides[1],
     }
     absent = [loop for loop, size in (("n", batch), ("c", channels)) if size is None]
     inputs = (*_at("n", "c"), {"p": stride, "r": 1}, {"q": stride, "s": 1})

@@ -27,7 +27,7 @@ def use_device() -> str:
     missing = [name for name in ("torch", "triton") if find_spec(name) is None]
     if missing:
         raise UserError(
-            f"this lab needs {' and '.join(missing)}: install with `pip install 'mlsys[labs]'` "
+            f"this lab needs {' and '.join(missing)}: install with `pip install {' '.join(missing)}` "
             "(Linux; on macOS or Windows open the lab in Colab)"
         )
     if os.environ.get(JUDGE_VARIABLE):

@@ -61,7 +61,7 @@ def seal(**predictions: float | None) -> Sealed:
                 f"{name} is {value}: write a number, your best guess. You are not graded on how close it is."
             )
     made_at = datetime.now(UTC)
-    listed = ", ".join(f"{name} = {value:g}" for name, value in predictions.items())
+    listed = ", ".join(f"{name} = {value:,.10g}" for name, value in predictions.items())
     print(f"Sealed at {made_at:%Y-%m-%d %H:%M} UTC: {listed}")
     return Sealed(
         MappingProxyType({name: float(value) for name, value in predictions.items() if value is not None}), made_at
@@ -83,6 +83,11 @@ def compare(sealed: Sealed, **measured: float | None) -> Comparison:
 def _cells(row: tuple[str, float, float | None]) -> tuple[str, str, str, str]:
     name, predicted, measured = row
     if measured is None:
-        return name, f"{predicted:.3g}", "waits", ""
+        return name, _number(predicted), "waits", ""
     ratio = f"{measured / predicted:.2f}" if predicted else "-"
-    return name, f"{predicted:.3g}", f"{measured:.3g}", ratio
+    return name, _number(predicted), _number(measured), ratio
+
+
+def _number(value: float) -> str:
+    """Write a large count in full, as the notebook does, and other numbers with three digits."""
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e9 else f"{value:.3g}"

@@ -1,9 +1,15 @@
-"""The table of points in a student's notebook: what passes, what a GPU decides, what a person reads."""
+"""The table of points in a student's notebook: what passes, what a GPU decides, what a person reads.
+
+With it come the `work_log`, which notes the runs of test cells for the student and for nobody else, and the saving of
+answers where a machine can be taken away, see `mlsys.grading.session.answers`.
+"""
 
 from collections.abc import Iterable, Mapping
 from html import escape
 
 from mlsys.errors import UnknownName
+from mlsys.grading.session.answers import begin_saving
+from mlsys.grading.session.work_log import begin_log
 
 OPEN, PASSING, ANSWERED = "not yet", "visible tests pass", "answered, checked when graded"
 GPU, READ = "timed on a GPU", "a person reads it"
@@ -19,6 +25,8 @@ class Scorecard:
         self.points = dict(points)
         self.state = dict.fromkeys(points, OPEN) | dict.fromkeys(gpu, GPU) | dict.fromkeys(read, READ)
         self.fraction = dict.fromkeys(points, 0.0)
+        self.work_log = begin_log(points, self._outcome)
+        begin_saving(self.points)
 
     def passed(self, question: str, fraction: float = 1.0) -> None:
         """Note that the visible tests of a question pass, or the part of its points that a measurement gives."""
@@ -44,6 +52,12 @@ class Scorecard:
             *rows,
             ("sum", f"{_short(reached)} of {sum(self.points.values())}", f"{waiting} wait" if waiting else ""),
         ]
+
+    def _outcome(self, question: str) -> str:
+        """Return how the visible tests of a question came out that ran to their end, for the work log."""
+        if self.state[question] == ANSWERED:
+            return "answered"
+        return "passed" if self.fraction[question] == 1 else "passed in part"
 
     def _known(self, question: str) -> None:
         if question not in self.points:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mlsys.errors import InvalidValue, UnknownName
+from mlsys.grading.timed import Timed
 
 if TYPE_CHECKING:
     from mlsys.grading.error_map import ErrorMap
@@ -25,6 +26,8 @@ VERDICTS = {
     "out of memory": "The code asked for more memory than there is: allocate the result and nothing else of that size.",
     "not a kernel": "The work is not done in a Triton kernel: a library routine or Python code does it instead.",
     "slow": "The result is right, but too slow for full points: change one tile size at a time and measure.",
+    "mutants survive": "The tests accept the right function and find some of the wrong ones: for each one that is "
+    "not found, think of a case in which it goes wrong, and add that case.",
     "suspicious": "The result was right or fast in a way that we do not expect from honest work; a person will look at "
     "it.",
     "needs review": "A person reads and marks this answer.",
@@ -39,11 +42,12 @@ class Verdict:
 
     Attributes:
         name: one of `VERDICTS`.
-        fraction: part of the points, 0 to 1. "passed" is always 1; only "slow" is between.
+        fraction: part of the points, 0 to 1. "passed" is always 1; only "slow" and "mutants survive" are between.
         message: what happened, for the student.
         detail: more for a closer look, such as a traceback or timings.
         picture: where the errors of a wrong result are.
         lost: the process was killed from outside or lost with its sandbox, as far as we can tell; try it again.
+        timed: the times of a race, shape by shape.
     """
 
     name: str
@@ -52,12 +56,13 @@ class Verdict:
     detail: str = ""
     picture: "ErrorMap | None" = None
     lost: bool = False
+    timed: tuple[Timed, ...] = ()
 
     def __post_init__(self) -> None:
         if self.name not in VERDICTS:
             raise UnknownName.of("verdict", self.name, VERDICTS)
-        allowed = {"passed": self.fraction == 1, "slow": 0 <= self.fraction < 1}.get(self.name, self.fraction == 0)
-        if not allowed:
+        share = self.name in ("slow", "mutants survive") and 0 <= self.fraction < 1
+        if not share and self.fraction != (self.name == "passed"):
             raise InvalidValue(f"verdict {self.name!r} cannot give {self.fraction} of the points")
 
     @classmethod

@@ -1,13 +1,13 @@
 """How many blocks of a kernel are resident on an SM at once, and which resource stops the next one.
 
-An SM has places for warps and for blocks, a register file and shared memory. A block is placed whole or not at all, so
+An SM has slots for warps and for blocks, a register file and shared memory. A block is placed whole or not at all, so
 each resource allows a whole number of blocks, and the least of these numbers counts:
 
-- warps: the places for warps, divided by the warps of a block. A warp that is not full has 32 lanes too.
+- warps: the warp slots, divided by the warps of a block. A warp that is not full has 32 lanes too.
 - registers: each partition of the SM has its share of the file and holds whole warps. The registers of a warp are
   rounded up to the unit in which they are allocated.
 - shared memory: what a block uses, with what the system reserves in it, rounded up to the unit of allocation.
-- blocks: the places for blocks.
+- blocks: the block slots.
 
 The rules are those of the CUDA Occupancy Calculator (NVIDIA, `cuda_occupancy.h`). As there, shared memory may use all
 that the SM can give to it. Clusters, named barriers and the tensor memory of Blackwell are left out; they can lower the
@@ -106,7 +106,7 @@ class Occupancy:
         limits: for "warps", "registers", "shared memory" and "blocks", how many blocks this resource allows. A
             resource that the kernel does not use is left out.
         warps_per_block: warps of a block, the last of which may be partly empty.
-        most_warps: places for warps on the SM.
+        most_warps: warp slots on the SM.
     """
 
     limits: Mapping[str, int]
@@ -125,7 +125,7 @@ class Occupancy:
 
     @property
     def share(self) -> float:
-        """The occupancy: resident warps / places for warps."""
+        """The occupancy: resident warps / warp slots."""
         return self.warps / self.most_warps
 
     @property

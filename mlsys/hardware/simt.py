@@ -89,7 +89,7 @@ class Run:
 
     @property
     def share(self) -> float:
-        """Share of the lanes' places that do work: instructions of all lanes / (slots x lanes)."""
+        """Share of the lanes at work, on average over the slots: instructions of all lanes / (slots x lanes)."""
         return self._worked / (len(self.slots) * self.lanes) if self.slots else 1.0
 
     @property

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from mlsys.grading.kernels.race import Launch, RaceResult, RaceSetup, Rates, run_race
 from mlsys.grading.kernels.source import KernelSource, kernel_source
-from mlsys.grading.verdicts import NeedsGpu, NotAKernel
+from mlsys.grading.subjects import Outcome, Subject
+from mlsys.grading.verdicts import NeedsGpu, NotAKernel, WrongAnswer
 from mlsys.judge.sandbox.protocol.shared_buffer import Tensor
 from mlsys.judge.session import LAUNCHER, REFERENCE, Session
 from mlsys.judge.shared.messages import (
@@ -82,7 +83,9 @@ class SessionBackend:
         launch: Launch,
     ) -> "torch.Tensor":
         """See `Backend`."""
-        out: torch.Tensor = self._session.launch(_name_of(kernel), launch, constants, like, inputs)
+        # A test makes a `KernelSource` of a text that it has; nothing that a student's process sends becomes one.
+        source = kernel if isinstance(kernel, KernelSource) else _name_of(kernel)
+        out: torch.Tensor = self._session.launch(source, launch, constants, like, inputs)
         return out
 
     def race(self, kernel: Any, setup: RaceSetup) -> RaceResult:
@@ -138,6 +141,12 @@ class SessionBackend:
                 session.end(REFERENCE)
                 raise
         return RaceResult(prepared.device, pair)
+
+    def try_tests(self, tests: Any, subject: Subject, right: Subject) -> Outcome:
+        """See `Backend`."""
+        if not isinstance(tests, StudentFunction):
+            raise WrongAnswer(f"the tests must be a function, and this is a {type(tests).__name__}")
+        return self._session.try_tests(tests.__name__, subject, right)
 
 
 def _reference_of(setup: RaceSetup) -> tuple[KernelSource | None, dict[str, int]]:

@@ -1,8 +1,8 @@
-"""GPU lock: questions share the GPU, and a timing has it exclusively.
+"""GPU lock: questions share a GPU, and a timing has it exclusively.
 
-Processes that grade on one machine use the same lock: every question on the GPU holds it together with others, and a
-timing holds it exclusively. A waiting timing keeps new questions out, so that it waits only for questions that already
-run, and waiting timings run one after the other.
+Each GPU has a lock of its own. Processes that grade on one GPU use the same lock: every question there holds it
+together with others, and a timing holds it exclusively. A waiting timing keeps new questions out, so that it waits only
+for questions that already run, and waiting timings run one after the other. Questions on another GPU are not concerned.
 """
 
 import fcntl
@@ -14,16 +14,21 @@ from pathlib import Path
 
 
 class GpuLock:
-    """Lock on the GPU, kept as files of a folder; a process that ends releases what it holds.
+    """Lock on one GPU, kept as files of a folder; a process that ends releases what it holds.
 
     Args:
-        folder: the same for all graders on this machine; by default a folder of this user in the temporary folder.
+        folder: the same for all that grade on this GPU.
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
-        self._folder = folder or Path(tempfile.gettempdir()) / f"mlsys-gpu-{os.getuid()}"
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._in_use = -1
         self._is_alone = False
+
+    @classmethod
+    def of(cls, uuid: str) -> "GpuLock":
+        """Return the lock on the GPU with this UUID, in a folder of this user in the temporary folder."""
+        return cls(Path(tempfile.gettempdir()) / f"mlsys-{os.getuid()}-{uuid}")
 
     @contextmanager
     def shared(self) -> Iterator[None]:

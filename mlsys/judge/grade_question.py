@@ -20,6 +20,7 @@ from mlsys.course.starter import starter
 from mlsys.errors import UserError
 from mlsys.grading.verdicts import Verdict
 from mlsys.judge.gpu_lock import GpuLock
+from mlsys.judge.gpus import judging_gpu, visible_in_sandbox
 from mlsys.judge.run_tests import judge
 from mlsys.judge.sandbox.host.sandbox import WARM_UP, Sandbox
 from mlsys.judge.sandbox.protocol.limits import Limits
@@ -75,15 +76,15 @@ class Grader:
         sandbox = self.sandbox_for(submission.lab, kind, limits)
         where = "cuda" if kind == "gpu" else "cpu"
         tests = plain_python(question.graded.source)
-        gpu_lock = GpuLock()
+        gpu_lock = GpuLock.of(judging_gpu().uuid) if kind == "gpu" else None
 
         def judged() -> Verdict:
             cells, label = select_cells(submission, question), f"tests of {question.name}"
             return judge(sandbox, cells, tests, label, device=where, seed=seed, gpu_lock=gpu_lock)
 
-        with gpu_lock.shared() if kind == "gpu" else nullcontext():
+        with gpu_lock.shared() if gpu_lock else nullcontext():
             verdict = judged()
-            if kind == "gpu" and verdict.name == "out of memory":  # another question may have held the GPU's memory
+            if gpu_lock and verdict.name == "out of memory":  # another question may have held the GPU's memory
                 with gpu_lock.exclusive():
                     verdict = judged()
             return verdict
@@ -98,7 +99,10 @@ class Grader:
         """Return the sandbox for questions with these limits; it imports once what each of them would."""
         key = gpu, limits, preload, withheld
         if key not in self._sandboxes:
-            made = Sandbox(site(withheld), limits, gpu=gpu, index=self.index, preload=(WARM_UP, *preload))
+            visible = visible_in_sandbox() if gpu else ""
+            made = Sandbox(
+                site(withheld), limits, gpu=gpu, visible=visible, index=self.index, preload=(WARM_UP, *preload)
+            )
             made.start()
             Finalize(None, made.close, exitpriority=0)  # `multiprocessing` does not run `atexit` functions
             self._sandboxes[key] = made
@@ -215,10 +219,10 @@ def check_device(device: str) -> str:
 
 
 def device_and_versions(device: str) -> dict[str, Any]:
-    """Return the device that questions run on, and the `versions` of python, torch and triton, for the record."""
+    """Return what questions run on, for the record: device, which `gpu`, and `versions` of python, torch and triton."""
     kind = check_device(device)
     versions = {"python": platform.python_version()} | {name: version(name) for name in ("torch", "triton")}
-    return {"device": kind, "versions": versions}
+    return {"device": kind, "gpu": str(judging_gpu()) if kind == "gpu" else "", "versions": versions}
 
 
 @cache

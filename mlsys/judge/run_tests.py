@@ -110,14 +110,23 @@ def _without_inputs(error: Exception, verdict: Verdict) -> str:
     return verdict.message if isinstance(error, AssertionError) else without_inputs(verdict.message, verdict.name)
 
 
-_SAID_BY_ITSELF = ("needs gpu", "needs review", "not implemented", "not a kernel", "suspicious", "slow")
+_SAID_BY_ITSELF = (
+    "needs gpu",
+    "needs review",
+    "not implemented",
+    "not a kernel",
+    "suspicious",
+    "slow",
+    "mutants survive",
+)
 
 
 def _place(verdict: Verdict, lines: Sequence[str], hidden: bool) -> str:
     """Say which test failed, as far as a student may know."""
     if verdict.name in _SAID_BY_ITSELF or not lines:
         return ""
-    return "\nIn a hidden test." if hidden else f"\nIn the test `{lines[-1].split(': ', 1)[1]}`."
+    # The first line is the one in the cell itself, such as `check_add(50, 16, "a ragged end")`.
+    return "\nIn a hidden test." if hidden else f"\nIn the test `{lines[0].split(': ', 1)[1]}`."
 
 
 def _verdict_of(value: object) -> Verdict:

@@ -14,6 +14,7 @@ from typing import Any, NoReturn, TypeVar
 
 from mlsys.grading.checks.tolerances import dtype_name
 from mlsys.grading.kernels.source import KernelSource, kernel_source
+from mlsys.grading.subjects import Outcome, Subject, is_refusal
 from mlsys.grading.verdicts import GradingError, Suspicious
 from mlsys.judge.gpu_lock import GpuLock
 from mlsys.judge.sandbox.host.process import SandboxProcess
@@ -22,7 +23,9 @@ from mlsys.judge.sandbox.protocol.ending import ProcessEnded
 from mlsys.judge.sandbox.protocol.shared_buffer import Tampered, Tensor
 from mlsys.judge.sandbox.protocol.transport import Header, Received
 from mlsys.judge.shared.messages import (
+    Answer,
     CallFunction,
+    CallSubject,
     Cell,
     Done,
     Failure,
@@ -32,6 +35,9 @@ from mlsys.judge.shared.messages import (
     Message,
     RunCells,
     RunSetup,
+    RunTests,
+    SubjectCalled,
+    TrySubject,
     Value,
     header_of,
     is_failure,
@@ -58,6 +64,9 @@ FUNCTION = object()
 
 _A_STUDENT_MAY_CLAIM = ("wrong answer", "out of bounds", "not implemented", "error", "out of memory", "crashed")
 """Verdicts that a student's process may claim; none of them gives points."""
+
+_A_REFUSAL = ("wrong answer", "out of bounds", "error")
+"""Claims of a student's process that are an exception of tests: they refuse what they were given."""
 
 _THE_LAUNCHER_MAY_CLAIM = (*_A_STUDENT_MAY_CLAIM, "needs gpu")
 """Verdicts that a launcher may claim, which runs only our code."""
@@ -117,7 +126,7 @@ class Session:
     def __init__(self, sandbox: Sandbox, cells: QuestionCells, device: str, gpu_lock: GpuLock | None = None) -> None:
         self.cells = cells
         self.device = device
-        self._gpu_lock = gpu_lock or GpuLock()
+        self._gpu_lock = gpu_lock
         self.guarded_calls: list[GuardedCall] = []
         self._sandbox = sandbox
         # For all processes of the question together, from the first one on: the judge's own imports take no time of it.
@@ -167,15 +176,23 @@ class Session:
             self.end(STUDENT)
 
     def launch(
-        self, name: str, launch: Callable[..., object], constants: Mapping[str, int], like: Any, inputs: Sequence[Any]
+        self,
+        kernel: KernelSource | str,
+        launch: Callable[..., object],
+        constants: Mapping[str, int],
+        like: Any,
+        inputs: Sequence[Any],
     ) -> Any:
-        """Launch the student's kernel in the launcher, into an output like `like`, and return that output."""
+        """Launch a kernel in the launcher, into an output like `like`, and return that output.
+
+        The kernel is the student's of a name, or one that the judge has checked already.
+        """
         if self._raced:
             self.end(LAUNCHER)
             self._raced = False
         arrays: list[Tensor] = []
         request = LaunchKernel(
-            self.cells.kernel(name),
+            kernel if isinstance(kernel, KernelSource) else self.cells.kernel(kernel),
             dict(constants),
             launch.__name__,
             encode(tuple(inputs), arrays),
@@ -185,6 +202,50 @@ class Session:
         )
         reply, results = self.ask_kernel_process(LAUNCHER, request, Value, arrays=arrays)
         return decode(reply.value, results, strided=False)
+
+    def try_tests(self, name: str, subject: Subject, right: Subject) -> Outcome:
+        """Run a student's tests on a function in a new process of the student's, which ends afterwards.
+
+        The function's work is done in the launcher, which sees the arguments of a call and nothing else of the tests.
+
+        Raises:
+            StudentFailed: the tests do not end, end their process, use too much memory, or are not written yet.
+            Suspicious: the process says something else than tests do.
+        """
+        self._start(STUDENT, RunCells(self.cells.all, self.device))
+        could_tell = False
+        request: Message = RunTests(name)
+        arrays: list[Tensor] = []
+        try:
+            while True:
+                reply, sent = self._ask(STUDENT, request, CallSubject, Value, arrays=arrays)
+                if isinstance(reply, Value):
+                    refused = is_refusal(decode(reply.value, sent, strided=False))
+                    return Outcome(refused, could_tell, "they returned False" if refused else "")
+                assert isinstance(reply, CallSubject)
+                found, arrays = self._try_subject(reply, sent, subject, right)
+                could_tell = could_tell or found.differs
+                request = Answer(found.value, found.error, found.is_bad_input)
+        except StudentFailed as error:
+            if error.own_words and error.verdict in _A_REFUSAL:
+                return Outcome(True, could_tell, str(error))
+            raise
+        finally:
+            self.end(STUDENT)
+
+    def _try_subject(
+        self, asked: CallSubject, sent: list[Tensor], subject: Subject, right: Subject
+    ) -> tuple[SubjectCalled, list[Tensor]]:
+        args, kwargs = (decode(one, sent, strided=False) for one in (asked.args, asked.kwargs))
+        if not (isinstance(args, tuple) and isinstance(kwargs, dict) and all(type(key) is str for key in kwargs)):
+            raise Suspicious("The process called the function under test in a way that an honest one does not.")
+        request = TrySubject(
+            subject.call.__name__, subject.kernel, right.call.__name__, right.kernel, asked.args, asked.kwargs
+        )
+        try:
+            return self.ask_kernel_process(LAUNCHER, request, SubjectCalled, arrays=sent)
+        except StudentFailed as error:
+            raise StudentFailed(error.verdict, f"A call of the function under test: {error}", lost=error.lost) from None
 
     def prepare_timing(self) -> None:
         """End the student's process, and the launcher if it has launched anything outside a race."""
@@ -199,6 +260,7 @@ class Session:
 
         Yields how many processes wait for their own timing.
         """
+        assert self._gpu_lock is not None, "on a CPU nothing is timed alone"
         asked_s = time.monotonic()
         with self._gpu_lock.exclusive() as waiting:
             waited_s = time.monotonic() - asked_s

@@ -13,17 +13,11 @@ from functools import cache
 from multiprocessing.util import Finalize
 from pathlib import Path
 
-from mlsys.core.package import PACKAGE, defined_as, module_name, modules, reached_modules
+from mlsys.core.package import PACKAGE, ROOMS_OF_INSTRUCTORS, defined_as, module_name, modules, reached_modules
 from mlsys.judge import session
 from mlsys.judge.sandbox.host.sandbox import WARM_UP
 
-INSTRUCTORS = (
-    "mlsys.bench",
-    "mlsys.classroom",
-    "mlsys.cli",
-    "mlsys.course",
-    "mlsys.judge",
-)
+INSTRUCTORS = (*ROOMS_OF_INSTRUCTORS, "mlsys.bench", "mlsys.cli")
 """Modules and packages of which the copy has only the parts that other modules in it import."""
 
 ENTRIES = (

@@ -50,8 +50,9 @@ class Row:
         sm_clock_mhz: clock of the SMs in MHz, median of what NVML said while `median_s` was timed; None where it was
             not read.
         power_w: power of the board in watts; read like the clock.
+        error: root mean square of the result's error relative to the exact result; None where it was not measured.
 
-    Records from before the last three fields have none of them.
+    Records from before the last four fields have none of them.
     """
 
     suite: str
@@ -70,12 +71,14 @@ class Row:
     reference_s: Mapping[str, float] = field(default_factory=dict)
     sm_clock_mhz: float | None = None
     power_w: float | None = None
+    error: float | None = None
 
 
 @dataclass(frozen=True)
 class Record:
-    """All measurements of one run on one device.
+    """All measurements on one device, of one run or of several in the same conditions.
 
+    `measured_on` is the day; rows that a later run added follow it with their day, as `commit` has them.
     `flags` are the settings of torch that decide how its libraries multiply, such as whether float32 may run as tf32;
     `host` is the machine's CPU, with the threads that torch used on it.
     """
@@ -91,9 +94,10 @@ class Record:
 
     @property
     def label(self) -> str:
-        """Device, versions and date, for a caption."""
+        """Device, versions and days, for a caption."""
         versions = ", ".join(f"{name} {number}" for name, number in self.versions.items())
-        return f"{self.device}, {versions}, driver {self.driver}, measured {self.measured_on}"
+        days = dict.fromkeys(part.partition(" for ")[0] for part in self.measured_on.split("; "))
+        return f"{self.device}, {versions}, driver {self.driver}, measured {' and '.join(days)}"
 
     def named(self, name: str, variant: str | None = None) -> tuple[Row, ...]:
         """Select the rows of one measurement, or of one of its variants, in the order in which they ran.
@@ -202,12 +206,14 @@ def check_row(row: Row, place: str) -> None:
     for reading, unit in ((row.sm_clock_mhz, "MHz"), (row.power_w, "W")):
         if reading is not None and not reading > 0:
             raise BrokenRecord(f"{what}: a reading of {reading:g} {unit} is not above zero; without one it is null")
+    if row.error is not None and not 0 <= row.error < 1:
+        raise BrokenRecord(f"{what}: an error of {row.error:g} is not from 0 to 1; where none was measured it is null")
 
 
 def save(record: Record, folder: Path = RESULTS_FOLDER) -> Path:
     """Write `record` to `folder`, in place of an older one of the same device, and return the path.
 
-    Measurements that `record` lacks are kept from the older one, if made on the same day in the same conditions.
+    Measurements that `record` lacks are kept from the older one, if made in the same conditions.
 
     Raises:
         BrokenRecord: if a row cannot be right.
@@ -228,10 +234,10 @@ def _text(record: Record) -> str:
 def with_kept_rows(record: Record, path: Path, measured: Collection[str | tuple[str, str]]) -> Record:
     """Add to `record` the rows of the record at `path` that are not `measured`: suites, names, or names with variants.
 
-    `commit` then says which measurements are of which commit.
+    `commit` and `measured_on` then say which measurements are of which commit and of which day.
 
     Raises:
-        UserError: if they were made on another day or in other conditions: a record has one label for all rows.
+        UserError: if they were made in other conditions: a record has one label for all rows.
     """
     if not path.exists():
         return record
@@ -240,14 +246,21 @@ def with_kept_rows(record: Record, path: Path, measured: Collection[str | tuple[
     if not kept:
         return record
     names = ", ".join(dict.fromkeys(row.name for row in kept))
-    for what in ("device", "driver", "versions", "flags", "host", "measured_on"):
+    for what in ("device", "driver", "versions", "flags", "host"):
         then, now = getattr(older, what), getattr(record, what)
         if then != now:
             raise UserError(
                 f"{path} also has {names}, measured with {what} = {then}; now it is {now}, and a record has one label: "
                 "measure with --suite all, give another folder with --out, or delete that file"
             )
-    commit = older.commit
-    if commit != record.commit:
-        commit = f"{commit}; {record.commit} for {', '.join(dict.fromkeys(row.name for row in record.rows))}"
-    return replace(record, rows=(*kept, *record.rows), commit=commit)
+    added = ", ".join(dict.fromkeys(row.name for row in record.rows))
+
+    def both(then: str, now: str) -> str:
+        return then if then == now else f"{then}; {now} for {added}"
+
+    return replace(
+        record,
+        rows=(*kept, *record.rows),
+        commit=both(older.commit, record.commit),
+        measured_on=both(older.measured_on, record.measured_on),
+    )

@@ -1,4 +1,4 @@
-"""The kernels that no library offers: chains of arithmetic and of loads, the stream triad, strided reads, no work."""
+"""Kernels that no library offers: chains of arithmetic and of loads, triad, strided reads, a fused norm, no work."""
 
 # A kernel's parameters are pointers and constants of Triton's compiler, for which Python has no types.
 # mypy: disable-error-code="no-untyped-def, untyped-decorator"
@@ -60,6 +60,22 @@ def waiting_reads_kernel(x_ptr, place_ptr, steps, PROGRAMS: tl.constexpr, BLOCK:
     for _ in range(steps):
         places += PROGRAMS * BLOCK + tl.load(x_ptr + places)
     tl.store(place_ptr + tl.program_id(0), tl.max(places, 0))
+
+
+@triton.jit
+def add_norm_kernel(x_ptr, r_ptr, g_ptr, h_ptr, y_ptr, cols, epsilon, BLOCK: tl.constexpr):
+    """Add two rows, and scale the sum to a mean square of 1 and by g: the kernel of the chapter on fusion."""
+    col = tl.arange(0, BLOCK)
+    in_row = col < cols
+    place = tl.program_id(0) * cols + col
+    x = tl.load(x_ptr + place, mask=in_row, other=0.0).to(tl.float32)
+    r = tl.load(r_ptr + place, mask=in_row, other=0.0).to(tl.float32)
+    g = tl.load(g_ptr + col, mask=in_row, other=0.0).to(tl.float32)
+    h = x + r
+    tl.store(h_ptr + place, h.to(h_ptr.dtype.element_ty), mask=in_row)
+    scale = tl.rsqrt(tl.sum(h * h, 0) / cols + epsilon)
+    y = h * scale * g
+    tl.store(y_ptr + place, y.to(y_ptr.dtype.element_ty), mask=in_row)
 
 
 @triton.jit(do_not_specialize=["steps"])  # the few steps of a check run the machine code that is timed
@@ -167,6 +183,23 @@ def triad(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, scale: float) -> No
 def strided_sum(x: torch.Tensor, sums: torch.Tensor, stride: int) -> None:
     """Sum every `stride`-th element of the start of `x`, `STRIDE_BLOCK` of them into each element of `sums`."""
     strided_sum_kernel[(sums.numel(),)](x, sums, STRIDE=stride, BLOCK=STRIDE_BLOCK)
+
+
+def add_norm(
+    x: torch.Tensor,
+    r: torch.Tensor,
+    g: torch.Tensor,
+    out: tuple[torch.Tensor, torch.Tensor],
+    epsilon: float,
+    warps: int,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Compute h = x + r and y = h / sqrt(mean(h^2) + epsilon) g for every row, into `out`; all are contiguous.
+
+    The matrices have less than 2^31 elements. A row is one block, so its columns are padded to a power of two.
+    """
+    rows, cols = x.shape
+    add_norm_kernel[(rows,)](x, r, g, *out, cols, epsilon, BLOCK=triton.next_power_of_2(cols), num_warps=warps)
+    return out
 
 
 def empty() -> None:

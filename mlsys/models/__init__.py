@@ -1,6 +1,9 @@
 """Lighthouse models as lists of operations: parameters, FLOPs, traffic, activation and KV memory.
 
-Each function returns a `Model` (or a `LanguageModel`) for one forward pass; nothing is run or downloaded.
+Each function returns a `Model` (or a `LanguageModel`) for one forward pass; nothing is run or downloaded. One model
+does compute: `mlsys.models.decoder` holds a GPT-2's weights, such as those of the small one that
+`mlsys.models.decoder.shipped` returns, in a `mlsys.models.decoder.Decoder`. `mlsys.models.decoder.from_state` reads
+published ones, and raises `mlsys.models.decoder.WrongCheckpoint` if they are none.
 
 >>> from mlsys import models
 >>> llama = models.llama2_7b(batch=1, seq=2048, decode=True)

@@ -1,16 +1,38 @@
 """A builder for networks that work on images: it carries the shape from op to op."""
 
+from dataclasses import dataclass
+
 from mlsys import ops
 from mlsys.core.arguments import positive_int
 from mlsys.ops import Op
 from mlsys.ops.window import Pair
 
 
+@dataclass(frozen=True)
+class ConvSizes:
+    """Sizes of a convolution: `n` images of `c` channels and `h` x `w` pixels, `c_out` filters."""
+
+    n: int
+    c: int
+    h: int
+    w: int
+    c_out: int
+    kernel: Pair
+    stride: int
+    padding: Pair
+
+
 class ImageNetwork:
-    """Ops of a network in the making, and the shape n x c x h x w of what the last of them wrote."""
+    """Ops of a network in the making, and the shape n x c x h x w of what the last of them wrote.
+
+    Attributes:
+        ops: in order.
+        conv_sizes: of its convolutions in order, without the depthwise ones.
+    """
 
     def __init__(self, *, n: int, c: int, h: int, w: int, dtype: str) -> None:
         self.ops: list[Op] = []
+        self.conv_sizes: list[ConvSizes] = []
         self.n = positive_int("batch", n)
         self.c, self.h, self.w = c, h, w
         self.dtype = dtype
@@ -19,6 +41,7 @@ class ImageNetwork:
         self, name: str, c_out: int, kernel: Pair, *, stride: int = 1, padding: Pair = 0, bias: bool = False
     ) -> None:
         """A convolution."""
+        self.conv_sizes.append(ConvSizes(self.n, self.c, self.h, self.w, c_out, kernel, stride, padding))
         op = ops.conv2d(
             n=self.n,
             c_in=self.c,

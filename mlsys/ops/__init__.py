@@ -3,7 +3,8 @@
 Every function returns an `Op`. Its FLOPs follow one rule: each addition, subtraction, multiplication, division,
 comparison, exponential and square root is one operation, so a multiply-add is 2. Steps that happen once per row, and
 not once per element, are left out. Traffic is ideal: each tensor crosses the memory interface once, which a kernel
-approaches from above but hardly ever beats.
+approaches from above but hardly ever beats. `mlsys.ops.chain` counts what a chain of operations moves, for every way of
+cutting it into kernels.
 
 >>> from mlsys import ops
 >>> op = ops.matmul(m=4096, n=4096, k=4096, dtype="fp16")
@@ -19,6 +20,7 @@ from mlsys.ops.rowwise import batchnorm, layernorm, rmsnorm, softmax
 from mlsys.ops.sdpa import attention, attention_decode
 from mlsys.ops.vector import elementwise
 from mlsys.ops.window import conv_output_size, im2col, pool2d
+from mlsys.ops.winograd import winograd, winograd_matrices
 
 __all__ = [
     "Op",
@@ -40,4 +42,6 @@ __all__ = [
     "pool2d",
     "rmsnorm",
     "softmax",
+    "winograd",
+    "winograd_matrices",
 ]

@@ -9,6 +9,7 @@ The memory planner is offered here: an offset for each buffer, so that none over
 
 `mlsys.runtime.dispatch` chooses a kernel for a shape, `mlsys.runtime.streams` simulates kernels and copies in the
 streams of a GPU, and `mlsys.runtime.batching` simulates requests that are served in batches.
+`mlsys.runtime.class_queue` simulates a class that hands in before a deadline.
 `mlsys.runtime.first_fit` and `mlsys.runtime.beam` are the two steps of the planner.
 """
 

@@ -5,8 +5,6 @@ What opens the built site or a browser belongs to `make proof`: a cold build and
 
 import functools
 import http.server
-import os
-import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,9 +14,6 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SITE = ROOT / "_build" / "html"
-BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-"""The first of these that is installed shows the pages; the headless shell needs half the time of the others."""
-CHROMIUM = next(filter(None, map(shutil.which, BROWSERS)), None)
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):
@@ -60,20 +55,6 @@ def address(site: Path) -> Iterator[str]:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[object]:
-    """A headless Chromium of this machine."""
-    if CHROMIUM is None:
-        pytest.skip("no chromium on this machine: run `apt-get install chromium`")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: mlsys[dev] has it")
-    # Chromium refuses its own sandbox to root; the pages are ours.
-    flags = ["--no-sandbox"] if os.geteuid() == 0 else []
-    with playwright.sync_playwright() as started:
-        chromium = started.chromium.launch(executable_path=CHROMIUM, args=flags)
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture(scope="module")

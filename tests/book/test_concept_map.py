@@ -1,6 +1,7 @@
 """The concept map and the contents agree, and each disagreement is named with its cure."""
 
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,26 @@ def test_an_arrow_that_follows_from_others_is_left_out() -> None:
 
 def test_the_books_own_map_is_whole() -> None:
     concepts = course_concepts.read_concepts(ROOT)
-    depth = course_concepts.depths(concepts)
     assert "tiling" in concepts
-    assert all(depth[need] < depth[name] for name, entry in concepts.items() for need in entry["needs"])
+    assert set(concepts) <= set(course_concepts.parts(ROOT))
+    assert all(course_concepts.parts(ROOT)[name] for name in concepts)
+
+
+def test_every_chapter_and_every_part_is_written_once_and_no_two_overlap(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import matplotlib.pyplot as plt
+
+    concepts = course_concepts.read_concepts(ROOT)
+    names, part_of = course_concepts.titles(ROOT, list(concepts)), course_concepts.parts(ROOT)
+    monkeypatch.setattr(plt, "close", lambda _: None)
+    course_concepts.draw(concepts, names, part_of, tmp_path / "map.svg")
+    figure = plt.gcf()
+    monkeypatch.undo()
+    texts = [text for text in figure.axes[0].texts if text.get_text()]
+    expected = [*names.values(), *{part_of[name] for name in concepts}]
+    assert sorted(text.get_text() for text in texts) == sorted(expected)
+    boxes = sorted((text.get_window_extent() for text in texts), key=lambda box: box.y0)
+    assert all(low.y1 <= high.y0 + 1 for low, high in pairwise(boxes))
+    assert all(box.x1 <= figure.bbox.x1 for box in boxes)
+    plt.close(figure)

@@ -23,19 +23,27 @@ pytest.importorskip("sphinx", reason="sphinx is not installed: mlsys[book] bring
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "book"))
 
-from _interactive import accumulate, tiling  # noqa: E402
+from _interactive import accumulate, compilers, tiling  # noqa: E402
 from _interactive import layouts as coalescing  # noqa: E402
 from _interactive import numerics as explorer  # noqa: E402
 from _interactive import runtimes as planner  # noqa: E402
 from _interactive import systolic as player  # noqa: E402
 
+pytestmark = pytest.mark.timeout(900)
+"""The first test builds the pages with all figures, which takes minutes on a busy machine."""
+
 FIGURES = (
     "accumulate",
     "amdahl",
     "attention",
+    "compilers",
+    "convolution",
     "dataflow",
     "divergence",
+    "economics",
+    "feasibility",
     "fit",
+    "fusion",
     "journey",
     "layouts",
     "limit",
@@ -44,13 +52,19 @@ FIGURES = (
     "occupancy",
     "overlap",
     "packing",
+    "parallelism",
     "primitives",
     "roofline",
     "runtimes",
+    "serving",
+    "soc",
     "stages",
+    "strategies",
+    "sustainability",
     "systolic",
     "tiling",
     "timeline",
+    "triage",
 )
 PHONE = {"width": 390, "height": 844}
 CONFIG = """
@@ -69,7 +83,7 @@ sphinx:
 
 def _build(root: Path, page: str, **others: str) -> "subprocess.CompletedProcess[str]":
     """Build a book of one page, or of others too, with the figures of this repository, warnings as errors."""
-    for folder in ("_ext", "_figures", "_interactive", "_static/interactive"):
+    for folder in ("_ext", "_figures", "_interactive", "_languages", "_static"):
         shutil.copytree(
             ROOT / "book" / folder,
             root / "book" / folder,
@@ -435,6 +449,33 @@ def test_planner_places_one_buffer_a_step_and_says_what_the_plan_needs(page: Any
     assert (figure.locator(".result data.waste").count() == 0) == (waste == 0) == (name == "search")
 
 
+@pytest.mark.browser
+def test_the_compiler_is_followed_through_its_stages_to_the_measured_time(page: Any) -> None:
+    figure = _figure(page, "compilers")
+    numbers = compilers.content().numbers
+    slide, result = figure.get_by_role("slider"), figure.locator(".result")
+    for way in numbers["ways"]:
+        _choose(figure, "Compiled with", way["name"])
+        slide.press("Home")
+        for stage in way["stages"]:
+            assert slide.get_attribute("aria-valuetext") == stage["name"]
+            first = numbers["first"]["operation"]
+            chosen = figure.locator(".listing .chosen").all_text_contents()
+            assert [text[1:].rstrip("\n") for text in chosen] == [
+                stage["lines"][place] for place in stage["marked"][first]
+            ]
+            assert stage["said"][first] in result.inner_text()
+            if stage["name"] == "lower":
+                assert _said(figure, "kernels") == way["kernels"]
+            slide.press("ArrowRight")
+        if not numbers["times"]:  # the record has no times of the network, so the viewer ends before
+            continue
+        assert slide.get_attribute("aria-valuetext") == "run"
+        times = next(one for one in numbers["times"] if one["name"] == way["name"])
+        assert (_said(figure, "graph"), _said(figure, "call")) == (times["graph"], times["call"])
+        assert figure.locator("svg .time").count() == 2 * len(numbers["times"])
+
+
 def _moved(figure: Any) -> tuple[float, ...]:
     return tuple(_said(figure, name) for name in ("sectors", "lines", "moved", "used"))
 
@@ -661,7 +702,7 @@ def test_the_viewer_marks_a_line_in_every_stage_and_says_which_thread_holds_an_e
     slide.press("Home")
     for name, sign in (("Python", "tl.maximum"), ("TTIR", "mulf"), ("TTGIR", "mulf"), ("PTX", "fma"), ("SASS", "FFMA")):
         assert slide.get_attribute("aria-valuetext") == name
-        chosen = figure.locator("pre .chosen").all_text_contents()
+        chosen = figure.locator(".listing .chosen").all_text_contents()
         assert any(sign in text for text in chosen), name
         assert all(text.startswith("▸") for text in chosen)
         if name == "Python":
@@ -697,7 +738,7 @@ def test_numbers_move_only_for_readers_who_allow_motion(page: Any) -> None:
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_control_is_reached_by_tab_and_shows_its_focus(page: Any, name: str) -> None:
     figure = _figure(page, name)
-    controls = figure.locator(".controls").locator("select, input, button")
+    controls = figure.locator(".controls").locator("select:visible, input:visible, button:visible")
     controls.first.focus()
     page.keyboard.press("Shift+Tab")
     for place in range(controls.count()):

@@ -35,9 +35,10 @@ def tree(tmp_path: Path) -> Path:
         shutil.copyfile(ROOT / name, tmp_path / name)
     for name in ("_config.yml", "requirements.txt", "pyproject.toml"):
         shutil.copyfile(ROOT / name, tmp_path / name)
-    for folder in ("book/_ext", "book/_static", "book/_interactive", "mlsys", "labs/results"):
+    for folder in ("book/_ext", "book/_static", "book/_interactive", "book/_languages", "mlsys", "labs/results"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "book" / "_figures").mkdir()
+    shutil.copy(ROOT / "book" / "_figures" / "words.py", tmp_path / "book" / "_figures")
     (tmp_path / "book" / "hardware").mkdir()
     (tmp_path / "_toc.yml").write_text(TOC)
     return tmp_path

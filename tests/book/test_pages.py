@@ -5,7 +5,9 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from helpers.pages import built_pages
+from helpers.pages import built_pages, source
+
+from mlsys.course.pages.languages import language_of, read_language
 
 pytestmark = pytest.mark.browser
 
@@ -104,12 +106,8 @@ def test_notebook_pages_offer_colab_and_a_download(visit: dict[str, Any], page_p
         assert "tiling" not in page_path
         return
     (colab, colab_url), (download, download_url) = links
-    buttons = (
-        ("פתיחה ב-Colab", "הורדת המחברת")
-        if page_path.endswith("-he.html")
-        else ("Open in Colab", "Download the notebook")
-    )
-    assert (colab, download) == buttons
+    words = read_language(language_of(source(Path(page_path).stem)))["page"]
+    assert (colab, download) == (words["colab"], words["download"])
     path = urlsplit(download_url).path.lstrip("/")
     assert (site / path).is_file()
     assert colab_url.startswith("https://colab.research.google.com/github/")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from helpers import small_book
 
+from mlsys.course.pages.languages import read_language
 from mlsys.course.pages.plain_markdown import PlainMarkdown
 from mlsys.course.pages.prediction import PredictionError, read_prediction
 from mlsys.errors import UserError
@@ -39,9 +40,7 @@ Two is larger than one.
 Two is larger than one.
 :::
 """
-HEBREW = "---\nlang: he\ndir: rtl\n---\n" + PAGE.replace("larger", "larger-he").replace("(b)", "(ב)").replace(
-    ":right: b", ":right: ב"
-)
+HEBREW = PAGE.replace("larger", "larger-he").replace("(b)", "(ב)").replace(":right: b", ":right: ב")
 OTHER = PAGE.replace("larger", "other")
 
 
@@ -95,8 +94,8 @@ def test_a_notebook_shows_both_as_text() -> None:
 
 
 def test_a_notebook_speaks_the_language_of_its_page() -> None:
-    plain = PlainMarkdown("page.md", numbers={}, sections={"larger-he-settled": "סעיף"}, language="he")
-    assert "התשובה היא (ב)." in plain.convert(HEBREW.split("---\n", 2)[2])
+    plain = PlainMarkdown("page.md", numbers={}, sections={"larger-he-settled": "סעיף"}, language=read_language("he"))
+    assert "התשובה היא (ב)." in plain.convert(HEBREW)
 
 
 def test_a_notebook_refuses_an_answer_without_its_question() -> None:
@@ -112,7 +111,7 @@ def test_a_notebook_refuses_an_answer_without_its_question() -> None:
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("predict")
-    done = small_book.build(root, {"page": PAGE, "page-he": HEBREW}, ["course_predict", "course_rtl"])
+    done = small_book.build(root, {"page": PAGE, "he/other-he": HEBREW}, ["course_predict"])
     assert done.returncode == 0, done.stdout + done.stderr
     return root / "_build/html/book/page.html"
 
@@ -200,7 +199,7 @@ def test_a_formula_in_a_choice_has_a_name_that_can_be_spoken(page: Any) -> None:
 @pytest.mark.browser
 def test_a_page_in_hebrew_says_it_in_hebrew(browser: Any, built: Path) -> None:
     page = browser.new_page()
-    page.goto(built.with_name("page-he.html").as_uri())
+    page.goto((built.parent / "he" / "other-he.html").as_uri())
     page.get_by_label("(ב)").check()
     assert page.locator(".course-predict-where").inner_text().startswith("התשובה נמצאת בסעיף ")
     assert "חזיתם (ב)" in page.locator(".course-settled-yours").inner_text()

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from decimal import Decimal, localcontext
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -31,10 +32,20 @@ def test_counts_of_the_largest_sizes_stay_exact_in_javascript() -> None:
 
 
 def test_newton_doubles_the_bits_of_the_table() -> None:
-    errors = figures.newton_errors(2)
+    errors = figures.newton_errors(3)
     assert errors[0] == pytest.approx(2**-9)
     for before, after in pairwise(errors):
         assert after == pytest.approx(1.5 * before**2, rel=0.01), "the known error of the method"
+
+
+def test_the_errors_of_newton_are_those_of_an_exact_calculation() -> None:
+    with localcontext() as context:
+        context.prec = 60
+        exact = 1 / Decimal(3).sqrt()
+        guess = exact * (1 + Decimal(2) ** -9)
+        for error in figures.newton_errors(3):
+            assert error == pytest.approx(float(abs(guess / exact - 1)), rel=1e-6)
+            guess = guess * (3 - 3 * guess * guess) / 2
 
 
 triton = pytest.importorskip("triton", reason="triton is not installed: mlsys[labs] brings it on Linux")

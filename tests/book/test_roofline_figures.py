@@ -64,12 +64,13 @@ def test_the_bounds_of_a_network_are_the_times_of_all_its_bytes_and_flops() -> N
     assert upper == pytest.approx(lower + len(kept))
 
 
-def test_a_network_that_the_record_lacks_is_none() -> None:
+def test_a_network_is_found_by_its_batch() -> None:
     made = row("ResNet-50", (32, 3, 224, 224), "fp16")
     graph = dataclasses.replace(made, variant="graph")
-    record = Record("GPU", "1", {}, "abc", "2026-11-20", (made, graph))
+    smaller = dataclasses.replace(graph, shape=(1, 3, 224, 224))
+    record = Record("GPU", "1", {}, "abc", "2026-11-20", (made, smaller, graph))
     assert figures.network_row(record, 32) is graph
-    assert figures.network_row(record, 1) is None
+    assert figures.network_row(record, 1) is smaller
 
 
 def test_clock_and_power_are_named_only_if_they_were_read() -> None:

@@ -1,11 +1,13 @@
 """Sections of a chapter: numbered in the page, in its contents, in references and in its notebook."""
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 from helpers import small_book
 
+from mlsys.course.pages.languages import FOLDER
 from mlsys.course.pages.notebooks import chapter_notebook, numbers_sections
 
 pytest.importorskip("sphinx", reason="sphinx is not installed: mlsys[book] brings it")
@@ -64,6 +66,7 @@ def test_numbers_are_in_the_page_its_contents_and_references(tmp_path: Path) -> 
 def test_a_notebook_has_the_same_numbers(tmp_path: Path) -> None:
     source = tmp_path / "chapter.md"
     source.write_text(CHAPTER.replace("See [](#second).", ""), encoding="utf-8")
+    shutil.copytree(small_book.ROOT / FOLDER, tmp_path / FOLDER)
     (tmp_path / "_config.yml").write_text("repository:\n  url: https://github.com/a/b\n  branch: main\n")
     (tmp_path / "pyproject.toml").write_text('[project]\nversion = "0.1.0"\n')
     prose = "\n".join(cell.source for cell in chapter_notebook(tmp_path, source).cells if cell.cell_type == "markdown")

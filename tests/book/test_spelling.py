@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from helpers.pages import BOOK, sources
 
+from mlsys.course.pages.languages import ENGLISH, language_of
+
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 course_prose = pytest.importorskip("course_prose", reason="sphinx is not installed: mlsys[book] brings it")
@@ -14,7 +16,7 @@ spellchecker = pytest.importorskip("spellchecker", reason="pyspellchecker is not
 
 TERMS = Path(__file__).parent / "terms.txt"
 PAGES = [
-    *(page for page in sources() if not page.stem.endswith("-he")),
+    *(page for page in sources() if language_of(page) == ENGLISH),
     BOOK / "_chapter-template.md",
     *sorted(ROOT.glob("*.md")),
 ]

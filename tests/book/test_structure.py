@@ -17,16 +17,23 @@ import course_template  # noqa: E402
 from _interactive import FIGURES  # noqa: E402
 from course_concepts import chapters  # noqa: E402
 
+from mlsys.course.pages.languages import ENGLISH, language_of  # noqa: E402
+
 CHAPTERS = chapters(ROOT)
 WORDS = (1200, 2500)
 LONGER = {
-    "first-kernels": 4000,  # teaches a language, and reads its compiler
+    "compilers": 3000,  # takes one network through six stages, with an exercise for each
+    "convolution": 3400,  # counts and measures four routes, two layouts and a network
+    "first-kernels": 4100,  # teaches a language, and reads its compiler
     "gpu": 3200,  # maps a launch, its memories and its waits
     "kernel": 3500,  # explains the words
-    "layouts": 3050,  # covers device memory and shared memory
+    "layouts": 3250,  # covers device memory and shared memory
     "memory-wall": 2700,  # covers bandwidth, energy and latency
+    "multi-chip": 3200,  # covers five ways to share a step and four ways beyond a chip
     "numerics": 3000,  # covers formats, energy, sums, training and quantization
-    "roofline": 3650,  # carries the model that all others use
+    "roofline": 3700,  # carries the model that all others use
+    "roofline-practice": 3650,  # whole networks, taken apart, two phases, and a profile line by line
+    "soc": 3150,  # covers blocks, schedules, clocks, heat and cars
     "systolic": 3200,  # walks three dataflows cycle by cycle
     "tiling": 3650,  # follows one prediction down to a profiler's counters
 }
@@ -42,8 +49,11 @@ PAGE_OF = {
     "occupancy": "gpu",
     "overlap": "host-link",
     "packing": "sparsity",
+    "parallelism": "multi-chip",
+    "serving": "roofline-practice",
     "stages": "first-kernels",
     "timeline": "specialization",
+    "triage": "summary",
 }
 """Pages of the interactive figures that are not named for their chapter."""
 PAGES = pages.built_pages()
@@ -102,6 +112,7 @@ def test_a_measurement_names_device_and_versions(chapter: str) -> None:
 @pytest.mark.parametrize("name", FIGURES)
 def test_an_interactive_figure_stands_on_one_page(name: str, site: Path) -> None:
     having = [page for page in pages.sources() if f"{{interactive}} {name}\n" in page.read_text("utf-8")]
+    having = [page for page in having if language_of(page) == ENGLISH]  # a translation shows those of its English page
     page = PAGE_OF.get(name, name)
     assert [found.stem for found in having] == [page]
     built = pages.built(site, page).read_text(encoding="utf-8")

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from helpers import small_book
 
+from mlsys.course.pages.languages import Language, read_language
+
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 course_template = pytest.importorskip("course_template", reason="sphinx is not installed: mlsys[book] brings it")
@@ -18,15 +20,12 @@ PARTS = {
     "the prediction": (":::{predict} ", ":::{tip} "),
     "the settled prediction": (":::{settled} ", ":::{tip} "),
     "the rule to carry away": ("course-rule", "course-other"),
-    **{
-        f"the section '{title}'": (f"\n## {title}\n", f"\n## Other {title}\n")
-        for title in course_template.HEADINGS["en"]
-    },
+    **{f"the section '{title}'": (f"\n## {title}\n", f"\n## Other {title}\n") for title in course_template.HEADINGS},
 }
 
 
-def faults(text: str) -> list[str]:
-    return [message for _, message in course_template.missing_parts(text)]
+def faults(text: str, language: Language | None = None) -> list[str]:
+    return [message for _, message in course_template.missing_parts(text, language)]
 
 
 def test_the_template_has_all_parts() -> None:
@@ -63,11 +62,14 @@ def test_headings_in_code_and_comments_do_not_count() -> None:
 
 
 def test_a_page_in_hebrew_has_the_same_parts() -> None:
-    text = "---\nlang: he\n" + TEMPLATE.removeprefix("---\n")
-    for english, titles in zip(course_template.HEADINGS["en"], course_template.HEADINGS["he"].values(), strict=True):
-        text = text.replace(f"\n## {english}\n", f"\n## {titles[0]}\n")
-    assert faults(text) == []
-    assert faults(text.replace("## מלכודות\n", "")) == ["the chapter lacks the section 'מלכודות': write `## מלכודות`"]
+    hebrew = read_language("he")
+    text = TEMPLATE
+    for english, title in hebrew["headings"].items():
+        text = text.replace(f"\n## {english}\n", f"\n## {title}\n")
+    assert faults(text, hebrew) == []
+    assert faults(text.replace("## מלכודות\n", ""), hebrew) == [
+        "the chapter lacks the section 'מלכודות': write `## מלכודות`"
+    ]
 
 
 def test_the_build_refuses_a_chapter_and_leaves_other_pages_alone(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from helpers.adding_course import copy_without_submissions
 from rich.console import Console
 
 from mlsys.classroom.grade_class import Options, grade_class
@@ -31,9 +32,7 @@ Course = tuple[Path, CourseTree, Options]
 def graded(adding: tuple[Path, CourseTree, Path], tmp_path_factory: pytest.TempPathFactory) -> Course:
     """A class of two, graded; a person has marked the written answer of one. Do not change it."""
     root = tmp_path_factory.mktemp("consent") / "repository"
-    shutil.copytree(adding[0], root)
-    tree = CourseTree(root / "_build" / "course")
-    shutil.rmtree(tree.submissions)
+    tree = copy_without_submissions(adding[0], root)
     handed_in = root.parent / "in"
     handed_in.mkdir()
     for name in ("right", "half-done"):
@@ -130,6 +129,16 @@ def test_another_policy_blanks_no_score_without_a_yes(course: Course) -> None:
     assert tree.feedback("adding", "half-done").read_text() == page
 
 
+def test_a_mark_that_a_refusal_takes_away_is_listed_with_the_refusals_reason(course: Course) -> None:
+    root, tree, options = course
+    mark(tree, "right", 1.5, "fine")
+    roster = parse_roster("id,name,time zone,due adding\nright,R,UTC,2020-01-01 12:00\nhalf-done,H,UTC,\n")
+    held = grade_class(root, tree, "adding", replace(options, policy="on-time", roster=roster), QUIET)
+    score, of_mark = [change for change in held.changes if change.student == "right"]
+    assert (of_mark.before, of_mark.after) == ("marked 1.5", "refused")
+    assert of_mark.why == score.why != MARK_LAPSES
+
+
 def test_marks_and_comments_are_on_the_page_and_in_every_table_of_the_next_call(course: Course) -> None:
     root, tree, options = course
     assert "well argued" not in tree.feedback("adding", "right").read_text()
@@ -215,6 +224,13 @@ def test_undo_brings_back_the_state_before_the_last_run_and_itself_can_be_undone
     assert points_in_gradebook(tree, "right") == before[0]
     assert main(["undo", "--yes", "--course", str(tree.root)]) == 0
     assert points_of(tree, "right") == 0
+
+
+def test_undo_leaves_nothing_beside_the_files_that_it_brings_back(course: Course) -> None:
+    """Renaming a link over another link to the same file does nothing, so what has not changed needs no draft."""
+    _, tree, _ = course
+    restore(tree, back_up(tree, "adding"))
+    assert list(tree.root.rglob("*.part")) == []
 
 
 def test_what_a_person_edits_after_a_run_is_not_edited_in_its_backup(course: Course) -> None:

@@ -2,7 +2,7 @@ import csv
 import io
 import unicodedata
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -14,8 +14,8 @@ from mlsys.classroom.progress import tracked
 from mlsys.classroom.report import arrivals, by_question, other_versions, reasons, safe, table, to_csv
 from mlsys.classroom.store.record import REFUSED, QuestionRecord, Record
 from mlsys.classroom.students.attempt_policy import Choice
-from mlsys.classroom.students.deadlines import Lateness
 from mlsys.classroom.students.history import Attempt, History
+from mlsys.classroom.students.late import Late
 from mlsys.course.tree import CourseTree
 from mlsys.grading.verdicts import VERDICTS
 
@@ -75,9 +75,8 @@ def test_in_a_narrow_terminal_no_cell_is_cut_and_words_can_be_told_apart(width: 
     assert max(map(len, text.splitlines())) <= width
     assert text.count("student3@uni.edu") == (2 if width == 80 else 1)
     legend = text[text.index("A number:") :]
-    assert all(
-        verdict in " ".join(legend.split()) for verdict in VERDICT_WORDS if verdict not in ("passed", "slow", "error")
-    )
+    shown_by_points = ("passed", "slow", "mutants survive", "error")
+    assert all(verdict in " ".join(legend.split()) for verdict in VERDICT_WORDS if verdict not in shown_by_points)
     cells = [line.split()[1:-1] for line in text.splitlines() if line.startswith("student0@")]
     words = [cell for line in cells for cell in line if not cell[0].isdigit()]
     assert len(set(words)) == len(words)
@@ -126,7 +125,7 @@ def test_questions_are_summed_up_over_those_who_answered() -> None:
 
 
 def test_who_came_late_or_not_at_all_is_said_and_no_name_commands_the_terminal() -> None:
-    late = Choice(Attempt("d", "x", "flat"), lateness=Lateness(timedelta(hours=30), 2))
+    late = Choice(Attempt("d", "x", "flat"), late=Late(1800, 2, 3, 10))
     collected = Collected(
         {"ann": (late,), "bob": (Choice(Attempt("e", "y", "flat")),)},
         {},
@@ -137,11 +136,22 @@ def test_who_came_late_or_not_at_all_is_said_and_no_name_commands_the_terminal()
     )
     assert arrivals(collected, COURSE, "tiling").plain.splitlines() == [
         "missing: cy: handed in nothing here",
-        "late: ann: 2 late days",
+        "late: ann: 1 d 6 h: it needs 2 late days, 3 were left, 1 after it",
         "unknown: ?[2Jzed: nobody has its name",
         "ignored: '=1+1: no notebook",
         "doubtful: y: its time is in the future",
     ]
+
+
+def test_whose_time_is_missing_is_said_unless_the_submission_is_refused_anyway() -> None:
+    choices = {
+        "ann": (Choice(Attempt("d", "x", "flat")),),
+        "bob": (Choice(Attempt("", "y.txt", "flat", refused="no notebook"), "no notebook"),),
+    }
+    collected = Collected(choices, {student: History() for student in choices}, ruled=frozenset(choices))
+    assert arrivals(collected, COURSE, "tiling").plain == (
+        "time unknown: ann: late days cost points, and nothing is taken off: name the times with --times"
+    )
 
 
 def test_many_files_that_are_nobodys_for_one_reason_do_not_hide_the_others() -> None:
@@ -177,7 +187,31 @@ def test_the_time_left_follows_the_pace_so_far_however_slow() -> None:
             now[0] += 90.0
             advance()
     assert "4/10" in console.file.getvalue()  # type: ignore[attr-defined]
-    assert "0:09:00" in console.file.getvalue()  # type: ignore[attr-defined]
+    assert "about 9 min left" in console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_a_log_file_gets_progress_and_time_left_from_the_first_line_on() -> None:
+    now, console = [0.0], Console(file=io.StringIO(), width=80)
+    with tracked("Grading [adding]", 40, console, clock=lambda: now[0], expected_s=400.0) as advance:
+        for _ in range(40):
+            now[0] += 5.0  # twice as fast as earlier runs say
+            advance()
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert lines[0] == "Grading [adding]: 0 of 40 done, about 7 min left"
+    assert lines[1] == "Grading [adding]: 3 of 40 done, about 5 min left"
+    assert lines[-1] == "Grading [adding]: 39 of 40 done, about 5 s left"
+    assert len(lines) == 14
+
+
+def test_without_history_nothing_is_said_about_the_time_left_before_something_is_done() -> None:
+    now, console = [0.0], Console(file=io.StringIO(), width=80)
+    with tracked("Grading", 2, console, clock=lambda: now[0]) as advance:
+        now[0] += 60.0
+        advance()
+    assert console.file.getvalue().splitlines() == [  # type: ignore[attr-defined]
+        "Grading: 0 of 2 done",
+        "Grading: 1 of 2 done, about 60 s left",
+    ]
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t"])

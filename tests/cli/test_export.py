@@ -70,9 +70,9 @@ def test_scores_come_out_of_the_records_and_everybody_is_accounted_for(
     assert out.read_bytes() == expected.encode()
     said = capsys.readouterr().out
     assert "bob (Carter, Bob, line 5): 4 points wait (needs gpu); it was 3.00" in said
-    assert "cy (Dunn, Cy, line 6): its cell stays ''" in said
+    assert "cy (Dunn, Cy, line 6): its cell stays empty" in said
     assert "zoe: has 8.5 of 10" in said
-    assert "its cell stays '7.00'" in said
+    assert "its cell stays 7.00" in said
     assert "Student, Test" not in said
     assert "\x1b" not in said
 
@@ -143,6 +143,32 @@ def test_new_roster_is_begun_once(course: CourseTree, tmp_path: Path) -> None:
         run(course, "--new-roster", str(tmp_path / "new.csv"))
 
 
+@pytest.mark.usefixtures("in_a_repository")
+@pytest.mark.parametrize(
+    ("old", "new", "column"),
+    [
+        ("bc2@uni.edu", "ab1@uni.edu", "sis login id, 'ab1@uni.edu'"),
+        ("bc2@uni.edu", "AB1@uni.edu", "sis login id, 'AB1@uni.edu'"),  # one folder on some disks
+        ('Carter, Bob",102', 'Carter, Bob",101', "canvas id, '101'"),
+        ("S102", "S101", "sis user id, 'S101'"),
+    ],
+)
+def test_a_new_roster_of_one_id_twice_is_refused_with_both_lines_and_the_cure(
+    course: CourseTree, tmp_path: Path, old: str, new: str, column: str
+) -> None:
+    assert GRADEBOOK.count(old) == 1
+    (tmp_path / "gradebook.csv").write_bytes(GRADEBOOK.replace(old, new).encode())
+    with pytest.raises(UserError) as refused:
+        run(course, "--new-roster", str(tmp_path / "new.csv"))
+    said = str(refused.value)
+    assert said.startswith(
+        f"{tmp_path / 'gradebook.csv'}: lines 4 and 5 (Baker, Ann and Carter, Bob) have the same {column}."
+    )
+    assert "take one of the lines out of a copy of the file, and name the copy" in said
+    assert "correct it in the platform and export again" in said
+    assert not (tmp_path / "new.csv").exists()
+
+
 # Moodle, plain tables, and scores without a GPU
 
 
@@ -162,8 +188,10 @@ def test_a_plain_table_says_what_waits(course: CourseTree) -> None:
         ("ann", "Ann Baker", "8.5", "10"),
         ("bob", "Bob Carter", "", "10"),
         ("zoe", "Zoe Young", "8.5", "10"),
+        ("cy", "Cy Dunn", "", "10"),
+        ("eve", "Eve Evans", "", "10"),
     ]
-    assert rows[1]["reason"] == "4 points wait (needs gpu)"
+    assert [row["reason"] for row in rows] == ["", "4 points wait (needs gpu)", "", *["handed in nothing"] * 2]
 
 
 def test_without_a_gpu_points_that_are_certain_can_be_written(
@@ -179,7 +207,7 @@ def test_questions_can_be_left_out_and_the_weights_are_said(
     course: CourseTree, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = list(csv.DictReader(out_of(course, "--csv", "--without", "e").splitlines()))
-    assert [(row["points"], row["max_points"], row["reason"]) for row in rows] == [("6", "6", "")] * 3
+    assert [(row["points"], row["max_points"], row["reason"]) for row in rows[:3]] == [("6", "6", "")] * 3
     assert "Without e: scores are out of 6 of the lab's 10 points: a 6 (100%)" in capsys.readouterr().out
     roster = str(course.root.parent / "roster.csv")
     with pytest.raises(UserError, match="6 of 6 points.*has 10 points possible: change them there, or add --scale"):

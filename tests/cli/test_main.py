@@ -1,10 +1,13 @@
 import os
+import re
 import tempfile
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from mlsys.cli import doctor
 from mlsys.cli import main as cli
 
 
@@ -15,6 +18,20 @@ def test_doctor_reports_versions_and_device(capsys):
     assert ", full package" in printed
     assert "What runs here" in printed
     assert "sandbox for grading" in printed
+
+
+def test_doctor_tells_students_to_install_what_they_need_and_no_more(monkeypatch):
+    def missing(package):
+        raise PackageNotFoundError(package)
+
+    monkeypatch.setattr(doctor, "version", missing)
+    monkeypatch.setattr(doctor, "find_spec", lambda name: None)  # also no `mlsys.judge`: the student's package
+    monkeypatch.setattr(doctor.sys, "platform", "linux")
+    printed = "\n".join([*doctor.versions(), *map(str, doctor.abilities(doctor.detect_device()))])
+    assert "torch and triton not installed; pip install torch triton" in printed
+    assert re.search(r"^triton +not installed; pip install triton$", printed, re.M)
+    assert "mlsys[" not in printed
+    assert "nbgrader" not in printed
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root writes to /usr")

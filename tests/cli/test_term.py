@@ -65,10 +65,11 @@ def test_from_canvas_and_a_zip_to_the_filled_gradebook(adding: tuple[Path, Cours
 
     mlsys(root, "export", "adding", "--canvas", "canvas.csv", "--new-roster", "roster.csv")
     lines = (root / "roster.csv").read_text().splitlines()
-    assert lines[1] == "*,,,,,,,,"
-    lines[1] = "*,,,,,,Europe/Berlin,2,2026-11-20 23:59"
+    assert lines[1] == "*,,,,,,,,,,,"
+    lines[1] = "*,,,,,,Europe/Berlin,2,,,2026-11-20 23:59,"
     lines = [
-        line.removesuffix(",,,") + ",America/New_York,,2026-11-27 18:00" if "103" in line else line for line in lines
+        line.removesuffix(",,,,,,") + ",America/New_York,,,,2026-11-27 18:00," if "103" in line else line
+        for line in lines
     ]
     (root / "roster.csv").write_text("\n".join(lines) + "\n")
 

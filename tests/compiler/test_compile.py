@@ -19,6 +19,8 @@ import mlsys.compiler
 from mlsys.compiler import OPS, UnsupportedOp
 from mlsys.compiler import compile as compile_for
 from mlsys.compiler.fuse import fuse
+from mlsys.compiler.optimize import optimize
+from mlsys.compiler.rules import RULES
 from mlsys.errors import InvalidValue, UserError
 from mlsys.hardware import Hardware
 from mlsys.measure.device import torch_sees_gpu
@@ -69,6 +71,63 @@ def test_normalizations_written_out_are_one_kernel():
     compiled = compile(Normalize(), [x])
     assert compiled.source.count("@triton.jit") == 1
     torch.testing.assert_close(compiled(x)[0].cpu(), nn.functional.layer_norm(x, (40,)))
+
+
+class Views(nn.Module):
+    def forward(self, x):
+        first, second = x.movedim(0, 2).chunk(2, -1)
+        edge = x.diagonal(0, 1, 2).unsqueeze(-1).expand(-1, -1, 5)
+        windows = x[..., ::2].unfold(1, 3, 1).flatten(1)
+        return first - second, edge.transpose(1, 2), windows, x.narrow(2, 1, 2)[:, -1]
+
+
+def test_views_of_torch_are_what_torch_sees_and_need_no_kernel_of_their_own():
+    x = torch.randn(4, 6, 6)
+    compiled = compile(Views(), [x])
+    assert compiled.source.count("@triton.jit") == 4
+    for got, want in zip(compiled(x), Views()(x), strict=True):
+        torch.testing.assert_close(got.cpu(), want)
+
+
+class Equal(nn.Module):
+    def forward(self, x):
+        same = x.unsqueeze(-1).expand(-1, 8)
+        return same.sum(-1), same.amax(-1), torch.ones(4, 8).sum(-1) + x
+
+
+def test_rows_of_equal_elements_are_reduced_over_all_their_columns():
+    x = torch.randn(4)
+    for got, want in zip(compile(Equal(), [x])(x), Equal()(x), strict=True):
+        torch.testing.assert_close(got.cpu(), want)
+
+
+IN_PLACE = {
+    "an input": lambda x: x.relu_(),
+    "a view": lambda x: (x * 2).view(-1).relu_(),
+}
+
+
+class Function(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x)
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_an_operation_in_place_is_refused_where_another_use_could_see_it(name):
+    with pytest.raises(UnsupportedOp, match="has no relu_ of an input, parameter or view: make a new tensor"):
+        compile(Function(IN_PLACE[name]), [torch.randn(4, 4)])
+
+
+def test_an_operation_in_place_is_seen_by_views_as_in_torch():
+    x = torch.randn(4, 4)
+    function = Function(lambda x: (lambda y: y[0] + y.relu_().add_(1) + y.T)(x * 2))
+    torch.testing.assert_close(compile(function, [x])(x)[0].cpu(), function(x))
+    model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(inplace=True), nn.Hardtanh(inplace=True))
+    torch.testing.assert_close(compile(model, [x])(x)[0].cpu(), model(x).detach())
 
 
 def test_the_greatest_of_a_row_with_nan_is_nan():
@@ -168,6 +227,71 @@ def test_a_stage_can_be_replaced():
         compile(CHAIN, stages={"fuze": on_a_t4})
 
 
+def folded_batch_norm(graph):
+    constants, made, operations = dict(graph.constants), {}, []
+    for operation in graph.operations:
+        if operation.op == "BatchNormalization":
+            convolution = made[operation.inputs[0]]
+            scale, shift, mean, variance = (constants[name] for name in operation.inputs[1:])
+            factor = scale / (variance + operation.attributes["epsilon"]).sqrt()
+            weight, bias = (f"{part} of {operation.outputs[0]}" for part in ("weight", "bias"))
+            constants[weight] = constants[convolution.inputs[1]] * factor.reshape(-1, 1, 1, 1)
+            constants[bias] = shift - mean * factor
+            operation = replace(convolution, inputs=(convolution.inputs[0], weight, bias), outputs=operation.outputs)
+        made |= dict.fromkeys(operation.outputs, operation)
+        operations.append(operation)
+    return replace(graph, operations=tuple(operations), constants=constants)
+
+
+def test_a_pass_can_fold_a_batch_normalization_into_the_weights():
+    network = nn.Sequential(nn.Conv2d(3, 8, 3, bias=False), nn.BatchNorm2d(8), nn.ReLU())
+    for values in (network[1].running_mean, network[1].weight.data, network[1].bias.data):
+        values.uniform_(0.5, 2)
+    x = torch.randn(2, 3, 6, 6)
+    own = compile(network.eval(), [x], stages={"optimize": lambda graph: optimize(folded_batch_norm(graph))})
+    assert "BatchNormalization" not in own.stages["optimize"]
+    assert own.stages["optimize"].count("constant ") == 2
+    torch.testing.assert_close(own(x)[0].cpu(), network(x).detach(), rtol=1e-5, atol=1e-5)
+
+
+MISTAKES = {
+    "no return": ({"optimize": lambda graph: None}, "stage 'optimize' gave NoneType: let it return a Graph"),
+    "graph": ({"fuse": lambda graph: graph}, "stage 'fuse' gave Graph: let it return a Program"),
+    "text": ({"lower": lambda program: "import triton"}, "stage 'lower' gave str: let it return a Program"),
+    "no text": ({"lower": lambda program: program}, "gave a Program without text: let it fill in"),
+    "order": ({"optimize": lambda g: replace(g, operations=g.operations[::-1])}, "Tanh uses tensor 'b' and nothing"),
+    "dropped": ({"optimize": lambda g: replace(g, operations=g.operations[:-1])}, "'y' is given by no operation"),
+    "twice": ({"optimize": lambda g: replace(g, constants={"x": torch.zeros(1)})}, "tensor 'x' is given twice"),
+    "name": (
+        {"optimize": lambda g: replace(g, operations=(replace(g.operations[0], op="exp"), *g.operations[1:]))},
+        "no operation 'exp'",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_in_a_stage_of_ones_own_is_told_in_a_sentence(name):
+    stages, words = MISTAKES[name]
+    with pytest.raises(UserError, match=words):
+        compile(CHAIN, stages=stages)
+
+
+RULE_MISTAKES = {
+    "a branch": (lambda x: x if x > 0 else -x, "a Value has no truth"),
+    "a comparison": (lambda x: x == 0, "it returned bool, not a Value"),
+    "no return": (lambda x: None, "it returned NoneType, not a Value"),
+    "a copy": (lambda x: x.view(lambda array: array[[0, 2]]), "view got a copy"),
+}
+
+
+@pytest.mark.parametrize("name", RULE_MISTAKES)
+def test_a_mistake_in_a_rule_is_told_in_a_sentence(name, monkeypatch):
+    rule, words = RULE_MISTAKES[name]
+    monkeypatch.setitem(RULES, "Exp", rule)
+    with pytest.raises(UserError, match=f"does not fit the rule of Exp .*{words}"):
+        compile(CHAIN)
+
+
 def test_later_calls_use_their_own_inputs_and_outputs():
     model = nn.Sequential(nn.Linear(16, 16), nn.Softmax(-1), nn.Linear(16, 4)).eval()
     first, second = torch.randn(2, 8, 16)
@@ -230,11 +354,44 @@ def test_compiling_twice_gives_the_same_source():
     assert compile(CHAIN).source == compile(CHAIN).source
 
 
+TELLING = {
+    "__bool__": lambda x: x if x.sum() > 0 else -x,
+    "item": lambda x: x * x.amax().item(),
+    "__setitem__": lambda x: x.__setitem__(0, 1.0),
+    "numpy": lambda x: torch.from_numpy(x.numpy()),
+}
+
+
+@pytest.mark.parametrize("name", TELLING)
+def test_what_tells_python_a_value_or_changes_a_part_is_refused(name):
+    with pytest.raises(UnsupportedOp, match=f"the compiler (cannot follow|has no) {name}.*(new tensor|torch.where)"):
+        compile(Function(TELLING[name]), [torch.ones(3)])
+
+
+def test_what_depends_on_no_input_is_computed_when_the_module_is_traced():
+    def masked(x):
+        allowed = torch.ones(4, 4, device=x.device).tril_().bool()
+        return x.masked_fill(~allowed, -torch.inf) if len(x) == 4 else x
+
+    x = torch.randn(4, 4)
+    compiled = compile(Function(masked), [x])
+    assert "constant" in compiled.stages["import"]
+    assert compiled.stages["import"].count(" = ") == 1
+    torch.testing.assert_close(compiled(x)[0].cpu(), masked(x))
+
+
+def test_tracing_leaves_the_inputs_as_they_are():
+    x = torch.randn(4)
+    before = x.clone()
+    compile(Function(lambda x: (x * 2).relu_()), [x])
+    torch.testing.assert_close(x, before, rtol=0, atol=0)
+
+
 def test_an_operation_that_is_missing_is_refused_by_name():
     assert "NonZero" not in OPS
     with pytest.raises(UnsupportedOp, match="no operation 'NonZero': write it with those of mlsys.compiler.OPS"):
         compile(model_of(node("NonZero", "x", "y")))
-    with pytest.raises(UnsupportedOp, match="no translation of torch's operation 'cumsum'"):
+    with pytest.raises(UnsupportedOp, match="no translation of torch's function 'cumsum'"):
         compile(Cumulative(), [torch.zeros(3)])
 
 
@@ -243,9 +400,32 @@ class Cumulative(nn.Module):
         return x.cumsum(0)
 
 
+POOLS = {
+    "average": lambda x: nn.functional.avg_pool2d(x, 3, 2, 1),
+    "average of what is there": lambda x: nn.functional.avg_pool2d(
+        x, kernel_size=3, padding=1, count_include_pad=False
+    ),
+    "average, one window more": lambda x: nn.functional.avg_pool2d(x, (3, 2), 2, 1, ceil_mode=True),
+    "greatest, one window more": lambda x: nn.functional.max_pool2d(x, 3, 2, 1, ceil_mode=True),
+    "convolution, padded to the same size": lambda x: nn.functional.conv2d(x, torch.ones(2, 3, 4, 3), padding="same"),
+    "convolution, not padded": lambda x: nn.functional.conv2d(x, torch.ones(2, 3, 3, 3), padding="valid"),
+}
+
+
+@pytest.mark.parametrize("name", POOLS)
+def test_windows_lie_where_torch_puts_them(name):
+    x = torch.randn(2, 3, 9, 8)
+    torch.testing.assert_close(compile(Function(POOLS[name]), [x])(x)[0].cpu(), POOLS[name](x))
+
+
+def test_an_average_without_padding_divides_by_a_number():
+    source = compile(nn.AvgPool2d(2), [torch.randn(1, 1, 4, 4)]).source
+    assert "row_sum / 4.0" in source
+    assert source.count("tl.sum") == 1
+
+
 ARGUMENTS = {
     "rounding_mode": lambda x: torch.div(x, 2, rounding_mode="floor"),
-    "decimals": lambda x: torch.round(x, decimals=1),
     "avg_pool2d": lambda x: nn.functional.avg_pool2d(x[None, None], 2, divisor_override=3),
 }
 
@@ -265,15 +445,21 @@ BAD = {
         model_of(node("Exp", "x", "y"), inputs=(("x", ("batch", 8)),)),
         "input 'x' has the dynamic dimension 'batch'",
     ),
-    "cycle": (model_of(node("Add", "x b", "a"), node("Exp", "a", "b"), outputs=("b",)), "tensor 'b' depends on itself"),
-    "missing": (model_of(node("Add", "x nowhere", "y")), "tensor 'nowhere' is used and nothing gives it"),
+    "cycle": (
+        model_of(node("Add", "x b", "a"), node("Exp", "a", "b"), outputs=("b",)),
+        "Add uses tensor 'b' and nothing before it",
+    ),
+    "missing": (model_of(node("Add", "x nowhere", "y")), "Add uses tensor 'nowhere' and nothing before it"),
     "twice": (model_of(node("Exp", "x", "y"), node("Abs", "x", "y")), "tensor 'y' is given twice"),
     "no output": (model_of(node("Exp", "x", "a")), "output 'y' is given by no operation"),
     "shapes": (
         model_of(node("MatMul", "x w", "y"), inputs=(("x", (4, 8)), ("w", (4, 8)))),
         "MatMul has the shapes .* make the inner sizes equal",
     ),
-    "broadcast": (model_of(node("Add", "x w", "y"), inputs=(("x", (4, 8)), ("w", (4, 7)))), "Add cannot broadcast"),
+    "broadcast": (
+        model_of(node("Add", "x w", "y"), inputs=(("x", (4, 8)), ("w", (4, 7)))),
+        "the rule of Add .shape mismatch",
+    ),
     "opset": (model_of(node("Softmax", "x", "y"), opset=11), "the model has opset 11"),
     "inputs": (model_of(node("Add", "x", "y")), "does not fit the rule of Add"),
 }
@@ -297,11 +483,15 @@ def test_an_unknown_format_is_refused():
         compile(nn.ReLU(), [torch.zeros(2, dtype=torch.complex64)])
 
 
-def test_narrow_formats_are_moved_and_converted_only():
-    model = model_of(node("Add", "x x", "y"))
-    model.graph.input[0].type.tensor_type.elem_type = TensorProto.FLOAT8E4M3FN
-    with pytest.raises(UnsupportedOp, match="Add of fp8e4m3fn is not computed: cast"):
-        compile(model)
+def test_formats_of_8_bits_and_less_are_refused():
+    with pytest.raises(UserError, match="tensor 'y' has ONNX's format number 17: convert it"):
+        compile(model_of(node("Cast", "x", "y", to=TensorProto.FLOAT8E4M3FN)))
+
+
+@pytest.mark.skipif(DEVICE == "cuda", reason="a GPU computes bf16")
+def test_bf16_is_refused_where_the_interpreter_would_get_it_wrong():
+    with pytest.raises(UserError, match="bf16 wrong: use fp16 or fp32, or compile for device='cuda'"):
+        compile(nn.ReLU(), [torch.zeros(2, dtype=torch.bfloat16)])
 
 
 def test_inputs_of_another_shape_or_number_are_refused():

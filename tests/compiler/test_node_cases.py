@@ -35,3 +35,5 @@ def test_the_table_counts_each_case_for_each_of_its_operations():
     assert "| Add | 1 | 0 | 1 |" in rows
     assert "| Relu | 1 | 0 | 0 |" in rows
     assert "- b: wrong, by 1" in rows
+    assert "| Relu (no case) |" in CONFORMANCE["table"]([], ["Relu"])
+    assert "| Add (no case) |" not in CONFORMANCE["table"]([], ["Relu"])

@@ -25,6 +25,7 @@ from mlsys.units import ureg
 
 COMPLETE = {"value": 65, "unit": "TFLOP/s", "source": "nvidia-t4-page", "where": "table of specifications"}
 DATA_FILES = (
+    "fabrics.toml",
     "links.toml",
     "memory_levels.toml",
     "energies.toml",
@@ -116,8 +117,12 @@ def test_citation_names_document_and_place_and_the_copy_that_was_read():
     assert "read in" not in Hardware.get("v100-sxm2").field("tdp").citation
 
 
+TABLES = ("operating_points.toml", "phones.toml", "clocked_kernels.toml", "mapping_tools.toml", "socs.toml")
+"""Files whose rows share one source, and the one of assumptions; tests/soc and tests/dataflow read them."""
+
+
 def test_data_files_are_valid_toml_in_ascii():
-    for file in (*DATA_FILES, *CHIP_FILES, "sources.toml"):
+    for file in (*DATA_FILES, *TABLES, *CHIP_FILES, "sources.toml"):
         tomllib.loads(data_folder().joinpath(file).read_text(encoding="ascii"))
 
 

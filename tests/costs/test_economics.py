@@ -1,25 +1,40 @@
+import re
+from itertools import pairwise
+
 import pint
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from mlsys import Hardware
 from mlsys.costs.economics import (
     break_even,
+    break_even_share,
+    crossing_intensity,
+    owning_cost,
     power_cost,
     price_per_attainable,
     price_per_bandwidth,
     price_per_million_tokens,
     price_per_rate,
-    purchase_price,
-    rent,
 )
-from mlsys.errors import InvalidValue, UnknownName
+from mlsys.costs.prices import purchase_price, rent
+from mlsys.errors import InvalidValue
 from mlsys.hardware import UnknownPrecision
-from mlsys.units import dollar, hour
+from mlsys.units import dollar, hour, ureg
+
+year = ureg.year
 
 # Prices as the course uses them: approximate, dated, and inputs of the calculation.
 PRICES = {"v100-sxm2": 9_000, "a100-80gb-sxm": 15_000, "tpu-v4": 8_000, "gaudi-2": 12_000}
+
+
+def bandwidth_of(chip):
+    return chip.memory_bw.m_as("byte/s")
+
+
+def peak_of(chip):
+    return chip.peak("fp16").m_as("flop/s")
 
 
 def half(chip):
@@ -38,7 +53,7 @@ def test_price_of_rate_and_of_bandwidth(chip, per_tflops, per_gb_s):
 
 
 def test_price_range_of_an_h100():
-    h100, price = Hardware.get("h100-sxm"), purchase_price("h100-sxm")
+    h100, price = Hardware.get("h100-sxm"), purchase_price("h100-sxm", 2023)
     ends = (price.low.value, price.high.value)
     assert [price_per_rate(end, h100.peak("fp16")).m for end in ends] == pytest.approx([25.3, 30.3], abs=0.05)
     assert [price_per_bandwidth(end, h100.memory_bw).m for end in ends] == pytest.approx([7.5, 9.0], abs=0.05)
@@ -91,23 +106,66 @@ def test_there_is_no_break_even_when_running_costs_eat_the_rent():
 
 
 def test_price_of_tokens_is_rent_over_rate():
-    a_day = price_per_million_tokens(rent("h100-sxm").low.value, 1000).m_as(dollar) * 1000 * 86_400 / 1e6
+    a_day = price_per_million_tokens(rent("h100-sxm", 2026).low.value, 1000).m_as(dollar) * 1000 * 86_400 / 1e6
     assert a_day == pytest.approx(24 * 2.49)
     with pytest.raises(InvalidValue):
         price_per_million_tokens(2.5, 0)
 
 
-@pytest.mark.parametrize("kind", [purchase_price, rent])
-@pytest.mark.parametrize("chip", ["h100-sxm", "a100-80gb-sxm"])
-def test_quoted_ranges_are_in_order_and_dated(kind, chip):
-    price = kind(chip)
-    assert 0 < price.low.value < price.high.value
-    assert price.low.source.date >= "2023"
+def test_owning_costs_what_a_ledger_of_every_hour_adds_up_to():
+    """26,280 dollars, written off over three years; 20 cents an hour, and work in every second hour."""
+    ledger = [26_280 / 26_280 + 0.2 for _ in range(3 * 8760)]
+    worked = len(ledger) // 2
+    assert owning_cost(26_280, 3 * year, 0.2, busy=0.5).m_as("USD/hour") == pytest.approx(sum(ledger) / worked)
 
 
-def test_a_chip_without_a_quoted_price_is_refused():
-    with pytest.raises(UnknownName, match="h100-sxm"):
-        purchase_price("tpu-v4")
+@given(st.floats(100, 1e6), st.floats(1e3, 1e5), st.floats(0.5, 20), st.floats(0, 5))
+def test_at_the_break_even_share_a_life_costs_what_its_rented_hours_cost(price, life, hourly, running):
+    share = break_even_share(price, life, hourly, running)
+    assert share * life * hourly == pytest.approx(price + life * running)
+    if 0 < share <= 1:
+        assert owning_cost(price, life, running, share).m == pytest.approx(hourly)
+
+
+def test_break_even_in_hours_and_as_a_share_are_one_point():
+    """A chip that pays off after 10,000 hours of use must work 10,000 hours of its life, if idle hours cost nothing."""
+    assert break_even_share(25_000, 20_000, 2.50) == pytest.approx(break_even(25_000, 2.50).m_as(hour) / 20_000)
+
+
+CHIPS = [Hardware.get(name) for name in ("v100-sxm2", "a100-80gb-sxm", "h100-sxm", "h200", "t4", "b200", "l4")]
+
+
+@given(st.sampled_from(CHIPS), st.sampled_from(CHIPS), st.floats(1, 10), st.floats(1, 10))
+def test_prices_cross_exactly_where_a_scan_finds_that_the_cheaper_chip_changes(one, two, price, other):
+    roofs = [(cost, bandwidth_of(chip), peak_of(chip)) for cost, chip in ((price, one), (other, two))]
+
+    def costs(intensity):
+        return [cost / min(peak, bandwidth * intensity) for cost, bandwidth, peak in roofs]
+
+    def cheaper(intensity):
+        return costs(intensity).index(min(costs(intensity)))
+
+    ratios = [price / other * rate_of(two) / rate_of(one) for rate_of in (bandwidth_of, peak_of)]
+    assume(all(abs(ratio - 1) > 1e-6 for ratio in ratios))  # equal prices along a whole roof have no crossing
+    scanned = [10 ** (step / 20) for step in range(-20, 81)]  # 0.1 to 10,000
+    changes = [(low, high) for low, high in pairwise(scanned) if cheaper(low) != cheaper(high)]
+    if changes:
+        [(low, high)] = changes
+        crossing = crossing_intensity(price, one, other, two).m
+        assert low * 0.999 <= crossing <= high * 1.001
+        assert costs(crossing)[0] == pytest.approx(costs(crossing)[1])
+    else:
+        name = re.escape((one, two)[cheaper(1)].name)
+        with pytest.raises(InvalidValue, match=f"{name} is cheaper at every intensity"):
+            crossing_intensity(price, one, other, two)
+
+
+def test_two_rents_cross_where_their_plain_numbers_do_and_a_rent_is_no_price():
+    h100, a100 = Hardware.Cloud.H100, Hardware.Cloud.A100
+    rents = [rent(chip.id, 2026).low.value for chip in (h100, a100)]
+    assert crossing_intensity(rents[0], h100, rents[1], a100) == crossing_intensity(2.49, h100, 1.49, a100)
+    with pytest.raises(pint.DimensionalityError):
+        crossing_intensity(rents[0], h100, 15_000 * dollar, a100)
 
 
 @pytest.mark.parametrize("bad", [0, 1.1, -0.2])

@@ -14,10 +14,11 @@ from pathlib import Path
 
 import nbformat
 import pytest
+import yaml
 
 from mlsys.core.cells import plain_python
 from mlsys.course.lab import Lab, find_labs
-from mlsys.course.publish import WORKFLOW, publish, write_edition
+from mlsys.course.publish import CANARY_WORKFLOW, WORKFLOW, publish, write_edition
 from mlsys.course.release import release
 from mlsys.course.settings import read_settings
 from mlsys.course.starter import starter, without_hidden_tests
@@ -163,7 +164,23 @@ def test_tree_holds_notebooks_wheel_and_no_lab_source(published: Path) -> None:
     assert not [name for name in names if name.endswith("lab.py") or "/class/" in name]
 
 
-FOR_INSTRUCTORS = ("mlsys.bench.suite", "mlsys.classroom", "mlsys.course", "mlsys.judge", "mlsys.cli.grade")
+def test_the_rules_for_ai_helpers_are_where_helpers_look(published: Path) -> None:
+    rules = (REPOSITORY / "mlsys" / "course" / "for_ai_helpers.md").read_text(encoding="utf-8")
+    assert (published / "AGENTS.md").read_text(encoding="utf-8") == rules
+    listed = (published / "llms.txt").read_text(encoding="utf-8")
+    assert listed.startswith("# AI hardware acceleration\n\n> ")  # the form of llmstxt.org: a title, a quotation
+    assert listed.endswith(rules)
+
+
+FOR_INSTRUCTORS = (
+    "mlsys.bench.suite",
+    "mlsys.classroom",
+    "mlsys.course",
+    "mlsys.judge",
+    "mlsys.cli.grade",
+    "mlsys.fleet",
+    "mlsys.submit",
+)
 
 
 @pytest.fixture(scope="module")
@@ -222,7 +239,10 @@ def test_the_students_doctor_says_that_there_is_no_judge(unpacked: Path) -> None
     assert "sandbox" not in done.stdout
 
 
-@pytest.mark.parametrize("command", ["grade", "release", "export", "feedback", "gpu-pass", "publish", "bench"])
+@pytest.mark.parametrize(
+    "command",
+    ["grade", "release", "export", "feedback", "gpu-pass", "publish", "kit", "bench", "mark", "class", "undo"],
+)
 def test_a_command_for_instructors_ends_in_one_sentence_and_status_2(unpacked: Path, command: str) -> None:
     done = in_the_wheel(unpacked, f"from mlsys.cli.main import main; sys.exit(main([{command!r}, 'tiling']))")
     assert done.returncode == 2
@@ -276,7 +296,7 @@ def test_unreleased_or_changed_lab_is_refused(small: tuple[Path, CourseTree], tm
     root, tree = small
     with (root / "labs" / "adding" / "lab.py").open("a") as file:
         file.write("\n# %% [markdown]\n# more\n")
-    with pytest.raises(UserError, match="run `mlsys release` first"):
+    with pytest.raises(UserError, match="run `mlsys release`"):
         publish(root, tree, tmp_path / "out")
 
 
@@ -304,7 +324,7 @@ def test_a_site_built_for_another_address_or_from_another_book_is_refused(
     page.write_text("as built")
     set_address(root, "https://github.com/someone/elsewhere")
     release(root, tree)
-    with pytest.raises(UserError, match="the address in _config.yml: run `make book`"):
+    with pytest.raises(UserError, match="the address in _config.yml, or its build failed: run `make book`"):
         publish(root, tree, tmp_path / "out")
 
 
@@ -378,6 +398,12 @@ def test_a_fresh_clone_with_a_readme_is_published_into(small: tuple[Path, Course
     assert "the course for students" in (clone / "README.md").read_text()
     assert (clone / "CNAME").read_text() == (clone / ".gitignore").read_text() == "GitHub's"
     assert "actions/deploy-pages" in (clone / WORKFLOW).read_text()
+    canary = yaml.safe_load((clone / CANARY_WORKFLOW).read_text())
+    sets = canary["jobs"]["notebooks"]["strategy"]["matrix"]["set"]
+    assert sorted(sets) == sorted([*(path.stem for path in (clone / "canary" / "colab").glob("*.txt")), "unpinned"])
+    assert len(sets) == 4
+    steps = [step.get("run") for step in canary["jobs"]["notebooks"]["steps"]]
+    assert steps[-1] == "python canary/colab_canary.py --set ${{ matrix.set }}"
     (tmp_path / "other" / ".git").mkdir(parents=True)
     (tmp_path / "other" / "thesis.tex").write_text("mine")
     with pytest.raises(UserError, match="or a fresh clone"):

@@ -30,6 +30,15 @@ def test_measurements_stand_beside_predictions_and_missing_ones_wait():
     assert "<td>1.25</td>" in table._repr_html_()
 
 
+def test_a_count_is_written_in_full_as_the_student_typed_it(capsys):
+    sealed = seal(counted=1000, largest=65_536, gain=1.625, flops=6.4e12)
+    assert "counted = 1,000, largest = 65,536, gain = 1.625" in capsys.readouterr().out
+    lines = str(compare(sealed, largest=1_048_576)).splitlines()
+    assert [line.split()[1:] for line in lines[1:]] == [
+        ["1,000", "waits"], ["65,536", "1,048,576", "16.00"], ["1.62", "waits"], ["6.4e+12", "waits"],
+    ]  # fmt: skip
+
+
 def test_a_measurement_nobody_predicted_is_refused():
     with pytest.raises(UnknownName, match="ratio"):
         compare(seal(ratio=1), rate=2)

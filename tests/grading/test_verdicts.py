@@ -44,7 +44,9 @@ def test_a_message_of_grading_stands_without_its_class():
     assert Verdict.of(WrongAnswer("C is wrong at [0, 1]")).message == "C is wrong at [0, 1]"
 
 
-@pytest.mark.parametrize(("name", "fraction"), [("needs gpu", 1.0), ("passed", 0.5), ("slow", 1.0), ("error", 0.1)])
+@pytest.mark.parametrize(
+    ("name", "fraction"), [("needs gpu", 1.0), ("passed", 0.5), ("slow", 1.0), ("mutants survive", 1.0), ("error", 0.1)]
+)
 def test_no_verdict_gives_points_that_it_must_not(name, fraction):
     with pytest.raises(InvalidValue, match=name):
         Verdict(name, fraction)

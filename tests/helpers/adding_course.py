@@ -31,8 +31,28 @@ def change_lab(root: Path, changes: dict[str, str]) -> None:
     path.write_text(text)
 
 
+def copy_without_submissions(root: Path, copy: Path) -> CourseTree:
+    """Copy the repository of `adding` for a class of its own, and return the tree of the copy."""
+    shutil.copytree(root, copy)
+    tree = CourseTree(copy / "_build" / "course")
+    shutil.rmtree(tree.submissions)
+    return tree
+
+
 ANOTHER_PREDICTION = {"bytes_moved == 12_000": "bytes_moved == 1", "bytes_moved = 3 * 4 * 1000": "bytes_moved = 1"}
 """Changes after which question a asks for another number, and has it as its own answer."""
+
+VARIANTS = {
+    "# %% [markdown]\n# # Adding": (
+        '# %% mlsys={"role": "variants"}\nfrom mlsys.course.term import drawn\n\nTERM_ARRAYS = drawn(3, 5, 7)\n'
+        "TERM_BYTES = 4000 * TERM_ARRAYS\n\n"
+        "# %% [markdown]\n# # Adding"
+    ),
+    "bytes_moved == 12_000": "bytes_moved == TERM_BYTES",
+    "bytes_moved = 3 * 4 * 1000": "bytes_moved = TERM_ARRAYS * 4 * 1000",
+    "Three arrays cross": "TERM_ARRAYS arrays cross",
+}
+"""Changes after which terms draw a number for question a."""
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ Run in a process of its own, without TRITON_INTERPRET:
 
 where each job is {"kernel", "dtype", "capability", "constants", "num_warps"}, and where needed "num_stages"; "types" of
 arguments that are neither pointers to dtype nor integers; "descriptors", the blocks of arguments that are tensor
-descriptors; "odd", arguments that 16 need not divide; and "float32_plan", from which the module makes the constants
-of its kernel in Gluon.
+descriptors; "odd", arguments that 16 need not divide; and for a kernel in Gluon "float32_plan" or "specialized_plan",
+from which the module makes its constants.
 """
 
 import importlib.util
@@ -36,6 +36,11 @@ def compile_job(module, job):
         constants |= module.float32_layouts(module.Plan(**job["float32_plan"]))
         layouts = {name: f",{module.plain_shared(len(block))!r}" for name, block in descriptors.items()}
         source, options = GluonASTSource, options | {"ptx_options": module.ASSEMBLER_OPTIONS}
+    if "specialized_plan" in job:
+        plan = module.Plan(**job["specialized_plan"])
+        constants |= module.layouts(plan, job["d"]) | {"REGISTERS": module.REGISTERS}
+        layouts = {name: f",{module.shared_layout(len(block))!r}" for name, block in descriptors.items()}
+        source = GluonASTSource
     blocks = {name: f"{block}{layouts.get(name, '')}" for name, block in descriptors.items()}
     types |= job.get("types", {}) | {name: f"tensordesc<{job['dtype']}{block}>" for name, block in blocks.items()}
     signature = types | dict.fromkeys(constants, "constexpr")
@@ -56,6 +61,7 @@ def compile_job(module, job):
         "tensor_cores": "mma" in ptx,
         "tensor_copies": "cp.async.bulk.tensor" in ptx,
         "multiply_adds": len(re.findall(r"\bfma\.rn\.f32\b", ptx)),
+        "groups_of_warps": "setmaxnreg" in ptx,
         "wide_loads": len(re.findall(r"\bld\.global\.v4\.b32\b", ptx)),
     }
 

@@ -165,7 +165,8 @@ def pool(d: Drawing) -> None:
     n, c, h, w = d.shapes[x]
     pad = d.rng.randint(0, 1)
     shape = (n, c, (h + 2 * pad - 3) // 2 + 1, (w + 2 * pad - 3) // 2 + 1)
-    d.new(d.rng.choice(["MaxPool", "AveragePool"]), [x], shape, kernel_shape=[3, 3], strides=[2, 2], pads=[pad] * 4)
+    op, how = d.rng.choice([("MaxPool", {}), ("AveragePool", {}), ("AveragePool", {"count_include_pad": 1})])
+    d.new(op, [x], shape, kernel_shape=[3, 3], strides=[2, 2], pads=[pad] * 4, **how)
 
 
 def transpose(d: Drawing) -> None:
@@ -216,14 +217,7 @@ def gather(d: Drawing) -> None:
     d.new("Gather", [x, d.ints(*picked)], (*shape[:axis], 3, *shape[axis + 1 :]), axis=axis)
 
 
-def pad(d: Drawing) -> None:
-    x = d.some(1)
-    before, after = ([d.rng.randint(0, 2) for _ in d.shapes[x]] for _ in range(2))
-    shape = tuple(b + e + a for b, e, a in zip(before, d.shapes[x], after, strict=True))
-    d.new("Pad", [x, d.ints(*before, *after)], shape)
-
-
 STEPS = [
     unary, unary, unary, positive, binary, binary, binary, choose, reduce, reduce, softmax, layer_norm, centered,
-    matmul, matmul, gemm, conv, pool, transpose, transpose, reshape, reshape, concat, cut, gather, pad,
+    matmul, matmul, gemm, conv, pool, transpose, transpose, reshape, reshape, concat, cut, gather,
 ]  # fmt: skip

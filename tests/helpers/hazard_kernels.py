@@ -281,3 +281,10 @@ def one_lane(x, out, n):
 
 def not_a_kernel(x):
     return x
+
+
+@triton.jit
+def mixes_shapes(x, out, n, B: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    other = tl.arange(0, 2 * B)
+    tl.store(out + i, tl.load(x + i, mask=i < n) + other, mask=i < n)

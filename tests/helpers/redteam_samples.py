@@ -28,6 +28,7 @@ AT_ONCE = 4
 _TRICK = re.compile(
     r"^ *# trick:\n(?P<trick>(?:(?! *# trick:).*\n)*?) *# without:\n(?P<instead>(?: *#:.*\n)*)", re.MULTILINE
 )
+_SHARED = re.compile(r"^# shared: (\S+)$", re.MULTILINE)
 _INSTEAD = re.compile(r"^( *)#:(?: (.*))?$", re.MULTILINE)
 
 
@@ -72,7 +73,15 @@ class Attempt:
 
 
 def read_attacks(folder: str) -> list[Attack]:
-    """The samples of a folder with what the table beside it says about them."""
+    """The samples of a folder with what the table beside it says about them.
+
+    A line `# shared: NAME` of a sample becomes the text of `shared/NAME.py` in its folder.
+    """
+
+    def text_of(sample: str) -> str:
+        text = (HERE / folder / f"{sample}.py").read_text()
+        return _SHARED.sub(lambda line: (HERE / folder / "shared" / f"{line[1]}.py").read_text().rstrip("\n"), text)
+
     with (HERE / f"{folder}.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     return [
@@ -81,7 +90,7 @@ def read_attacks(folder: str) -> list[Attack]:
             row["question"],
             row["verdict"],
             row["spoils"],
-            (HERE / folder / f"{row['sample']}.py").read_text(),
+            text_of(row["sample"]),
         )
         for row in rows
     ]

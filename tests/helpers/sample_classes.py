@@ -1,6 +1,7 @@
 """Sample classes: graded in a tree of their own, and the marks that were written down beforehand."""
 
 import csv
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -9,24 +10,35 @@ from mlsys.classroom.grade_class import Options, grade_class
 from mlsys.classroom.store.record import QuestionRecord
 from mlsys.course.release import release
 from mlsys.course.sample_class import hand_in
+from mlsys.course.term import Term, begin_term
 from mlsys.course.tree import CourseTree
 
 ROOT = Path(__file__).parents[2]
+SEEDS = (("one",), ("one", "two"), ("three",))
+"""Seeds of the terms so far, the present one last, with which labs that have variants are tried."""
 Key = tuple[str, str]
 """A student and a question."""
 
 
-def handed_in(name: str, folder: Path) -> CourseTree:
-    """A tree with the released lab; its sample class lies in `folder / "submissions"`."""
+def handed_in(name: str, folder: Path, seeds: Sequence[str] = ()) -> CourseTree:
+    """A tree with the lab as it is after terms with these seeds; its sample class lies in `folder / "submissions"`."""
     tree = CourseTree(folder / "course")
+    tree.create()
+    for number, seed in enumerate(seeds):
+        begin_term(tree, Term(f"term-{number}", seed, "2026-10-01T00:00:00+00:00"))
     release(ROOT, tree, [name])
     hand_in(ROOT / "labs" / name / "lab.py", folder / "submissions", tree)
     return tree
 
 
-def graded(name: str, folder: Path, config: str = "", workers: int = Options.workers) -> dict[Key, QuestionRecord]:
-    """What each question of each sample submission got; `config` is added to nbgrader's configuration."""
-    tree = handed_in(name, folder)
+def graded(
+    name: str, folder: Path, config: str = "", workers: int = Options.workers, seeds: Sequence[str] = ()
+) -> dict[Key, QuestionRecord]:
+    """What each question of each sample submission got, after terms with these seeds.
+
+    `config` is added to nbgrader's configuration.
+    """
+    tree = handed_in(name, folder, seeds)
     path = tree.root / "nbgrader_config.py"
     path.write_text(path.read_text() + config)
     options = Options(folder / "submissions", workers=workers)

@@ -9,6 +9,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 CONFIG = """
+title: AI Hardware Acceleration
+author: The course authors
+copyright: "2026"
+html: {{use_issues_button: false, use_repository_button: false}}
 execute: {{execute_notebooks: "off"}}
 only_build_toc_files: true
 parse: {{myst_enable_extensions: [colon_fence, dollarmath]}}
@@ -20,13 +24,14 @@ sphinx:
     html_css_files: [course.css]
     language: en
     html_context: {{default_mode: auto}}
+    html_theme_options: {{use_download_button: false, use_fullscreen_button: false, search_bar_text: Search the course}}
 """
 
 
 def build(root: Path, pages: dict[str, str], extensions: Sequence[str]) -> "subprocess.CompletedProcess[str]":
     """Build a book of the given texts by their page's name, the first as its root, with warnings as errors."""
     ignore = shutil.ignore_patterns("__pycache__")
-    for folder in ("_ext", "_interactive", "_static"):
+    for folder in ("_ext", "_figures", "_interactive", "_languages", "_static"):
         shutil.copytree(ROOT / "book" / folder, root / "book" / folder, ignore=ignore, dirs_exist_ok=True)
     local = ", ".join(f"{name}: book/_ext" for name in extensions)
     (root / "_config.yml").write_text(CONFIG.format(local=local, names=", ".join(extensions)))

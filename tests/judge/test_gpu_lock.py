@@ -1,6 +1,10 @@
-"""The lock that grading processes share: each case runs in processes of its own, as graders are."""
+"""The lock that grading processes share: each case runs in processes of its own, as graders are.
+
+The locks are real, and there is no GPU behind them: a UUID is all that a lock knows of its GPU.
+"""
 
 import fcntl
+import os
 import subprocess
 import sys
 import time
@@ -11,10 +15,9 @@ import pytest
 
 ONE = """
 import sys
-from pathlib import Path
 from mlsys.judge.gpu_lock import GpuLock
 
-gpu_lock = GpuLock(Path(sys.argv[1]))
+gpu_lock = GpuLock.of(sys.argv[1])
 with gpu_lock.shared():
     print("beside", flush=True)
     for line in sys.stdin:
@@ -31,11 +34,15 @@ with gpu_lock.shared():
 
 
 class Grader:
-    """A process that grades: it says what turn it has got."""
+    """A process that grades on a GPU: it says what turn it has got."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, uuid: str, temporary: Path) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-c", ONE, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", ONE, uuid],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "TMPDIR": str(temporary)},
         )
 
     def tell(self, word: str) -> None:
@@ -56,8 +63,8 @@ class Grader:
 def grader(tmp_path):
     running = []
 
-    def start():
-        running.append(Grader(tmp_path / "lock"))
+    def start(uuid="GPU-a"):
+        running.append(Grader(uuid, tmp_path))
         return running[-1]
 
     yield start
@@ -118,7 +125,7 @@ def test_timings_that_wait_come_before_who_would_go_on_and_know_of_all_of_them(g
     assert {one.says() for one in graders} == {"beside"}
     for one in graders:
         one.tell("alone")
-        wait_until_locked(tmp_path / "lock" / f"waits-{one.process.pid}")
+        wait_until_locked(tmp_path / f"mlsys-{os.getuid()}-GPU-a" / f"waits-{one.process.pid}")
     newcomer = grader()
     order = []
     with ThreadPoolExecutor(4) as pool:
@@ -144,3 +151,30 @@ def test_a_dead_process_holds_nothing(grader):
     assert heir.says() == "beside"
     heir.tell("alone")
     assert heir.says() == "alone 0"
+
+
+def wait_until_it_waits(process):
+    for _ in range(1000):
+        locks = Path("/proc/locks").read_text().splitlines()
+        if any("->" in line and line.split()[5] == str(process.pid) for line in locks):
+            return
+        time.sleep(0.01)
+    raise AssertionError("it waits for no lock")
+
+
+def test_a_timing_keeps_out_who_grades_on_its_gpu_and_nobody_on_another(grader):
+    timing, same, other = grader("GPU-a"), grader("GPU-a"), grader("GPU-b")
+    assert {timing.says(), same.says(), other.says()} == {"beside"}
+    same.end()
+    timing.tell("alone")
+    assert timing.says() == "alone 0"
+    newcomer = grader("GPU-a")
+    wait_until_it_waits(newcomer.process)
+    other.tell("alone")
+    assert other.says() == "alone 0"  # both time at once, and neither counts the other
+    beside_it = grader("GPU-b")
+    wait_until_it_waits(beside_it.process)
+    timing.tell("done")
+    assert [timing.says(), newcomer.says()] == ["beside", "beside"]
+    other.tell("done")
+    assert [other.says(), beside_it.says()] == ["beside", "beside"]

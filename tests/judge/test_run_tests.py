@@ -22,9 +22,20 @@ def test_a_test_cannot_launch_a_students_kernel(verdict):
     assert "a test cannot launch copy_kernel" in found.message
 
 
+def test_the_line_of_a_kernel_that_fails_is_that_of_its_cell(verdict):
+    answer = COPY.replace("tl.arange(0, TILE)\n", "tl.arange(0, TILE) + tl.arange(0, 2 * TILE)\n")
+    launched = 'x = torch.ones(40)\ngrading.check_kernel(copy_kernel, {"TILE": 16}, [x], x, launch=launch_copy)'
+    found = verdict(answer, launched)
+    assert "incompatible dimensions" in found.message
+    number = 1 + next(place for place, text in enumerate(answer.split("\n")) if "2 * TILE" in text)
+    assert f"your kernel, line {number}: i = " in found.detail
+
+
 def test_the_visible_test_that_failed_is_quoted_and_a_hidden_one_is_not(verdict):
     answer = "def f(x): return x"
     assert "In the test `assert f(3) == 4`" in verdict(answer, "assert f(3) == 4").message
+    in_a_helper = "def check(x, right):\n    assert f(x) == right\n\n\ncheck(\n    3, 4\n)"
+    assert "In the test `check( 3, 4 )`" in verdict(answer, in_a_helper).message
     hidden = verdict(answer, "f(1)\n" + HIDDEN.format("assert f(314159) == 4"))
     assert (hidden.name, hidden.message) == ("wrong answer", "AssertionError\nIn a hidden test.")
 
@@ -125,6 +136,7 @@ def test_a_function_that_fails_without_kernels_is_looked_at(verdict, check):
     assert "LEAK" not in found.message
 
 
+@pytest.mark.alone
 def test_a_function_that_waits_for_its_kernel_is_tried_again_and_looked_at(verdict):
     answer = COPY.replace("    return out", "    while not bool((out == x).all()): pass\n    return out")
     found = verdict(answer, GUARDED.format(20))

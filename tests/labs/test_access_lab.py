@@ -110,7 +110,7 @@ FAULTS = {  # question, what: cell, right, wrong
 def test_a_visible_test_finds_each_usual_mistake(fault):
     found = verdict(fault[0], with_fault(*FAULTS[fault]))
     assert found.name in ("wrong answer", "out of bounds"), found
-    assert "hidden" not in found.message
+    assert "hidden test" not in found.message
 
 
 def test_a_hand_and_a_function_that_agree_in_a_mistake_do_not_pass_the_hidden_tests():

@@ -29,6 +29,8 @@ def small(monkeypatch):
     device = dataclasses.replace(cpu_device(), capability=(9, 0), multiprocessors=2, shared_bytes=200 * 1024)
     monkeypatch.setitem(module, "resnet_layers", lambda: [fast.Layer(*sizes) for sizes in SMALL])
     monkeypatch.setitem(module, "detect_device", lambda: device)
+    monkeypatch.setitem(module, "ROUTES_LAYER", (2, 64, 5, 6, 72, 3, 3, 1, 1))
+    monkeypatch.setitem(module, "DEPTHWISE_LAYER", (1, 16, 5, 6, 16, 3, 3, 1, 1, 16))
     init = bench["Case"].__init__
     monkeypatch.setattr(bench["Case"], "__init__", lambda case, layer: init(case, layer, "cpu", torch.float16))
     return bench, module, device
@@ -42,10 +44,33 @@ def test_every_row_is_measured_and_is_right(monkeypatch):
     ceilings = Ceilings(device, ureg.Quantity(1000, "GB/s"), {"bf16": ureg.Quantity(1000, "TFLOP/s")})
     rows = list(bench["rows"](lab_names(ROOT / "labs/convolution/lab.py"), ceilings))
     names = ["fast convolution", "fast convolution + bias + ReLU"]
-    assert [row.name for row in rows] == names * len(SMALL)
+    extra = ["convolution routes"] * 4 + ["depthwise convolution"]
+    assert [row.name for row in rows] == names * len(SMALL) + extra
     for row in rows:
         check_row(row, "this test")
+    for row in rows[: -len(extra)]:  # without cuDNN there is no kernel that also adds a bias
         assert set(row.peers) == {"cuDNN", "cuDNN channels first"}
+    work = {(row.name, row.variant): row.achieved * row.median_s for row in rows}
+    pixels = 2 * 5 * 6
+    product = 2 * pixels * 72 * 9 * 64 / 1e12
+    routes = "convolution routes"
+    assert work[routes, "one kernel"] == pytest.approx(product)
+    assert work[routes, "product with the copy"] == pytest.approx(product)
+    assert work[routes, "copy of the windows"] == pytest.approx(2 * pixels * 64 * (1 + 9) / 1e9)
+    assert work["depthwise convolution", "cuDNN"] == pytest.approx(2 * 16 * (30 + 9 + 30) / 1e9)
+
+
+def test_the_copy_of_the_windows_is_what_torch_unfolds(monkeypatch):
+    bench = small(monkeypatch)[0]
+    for sizes in ((2, 8, 5, 6, 4, 3, 2, 1, 1), (1, 16, 7, 7, 4, 3, 3, 2, 0)):
+        layer = bench["fast_module"]().Layer(*sizes)
+        case = bench["Case"](layer)
+        view, windows = bench["window_copy"](case)
+        found = windows.copy_(view).view(torch.float16).view(layer.n, layer.p * layer.q, layer.r * layer.s, layer.c)
+        right = torch.nn.functional.unfold(
+            case.x.float(), (layer.r, layer.s), padding=layer.padding, stride=layer.stride
+        ).view(layer.n, layer.c, layer.r * layer.s, layer.p * layer.q)
+        assert torch.equal(found.float(), right.permute(0, 3, 2, 1))
 
 
 def test_a_wrong_result_is_not_timed(monkeypatch):

@@ -129,6 +129,62 @@ def multiply_adds(n, size, c, k, taps, stride, padding):
 copied_bytes = implicit_bytes = separate_bytes = fused_bytes = multiply_adds
 """,
     ),
+    ("precision", "a", "its operations"): (
+        "a-counts",
+        """
+def weight_bytes(n, k, bits, group):
+    return n * k * bits // 8 + (2 * n * (k // group) if group else 0)
+
+def product_flops(m, n, k):
+    return 2 * m * n * k
+
+def product_bytes(m, n, k, bits, group):
+    op = ops.matmul(m=m, n=n, k=k, dtype="fp16")
+    return op.read_count + op.write_count - 2 * n * k + weight_bytes(n, k, bits, group)
+
+product_time = last_batch = product_bytes
+""",
+    ),
+    ("precision", "c", "its rounding"): (
+        "c-quantize",
+        """
+from mlsys import numerics
+
+def quantize_rows(x):
+    found = numerics.quantize(x.numpy(), "int8", axis=0)
+    return torch.from_numpy(found.codes), torch.from_numpy(found.scale)
+
+quantize_groups = relative_error = quantize_rows
+""",
+    ),
+    ("precision", "h", "its pruning"): (
+        "h-sparse",
+        """
+import numpy
+from mlsys import sparsity
+
+def keep_two(group):
+    return tuple(int(place) for place in numpy.flatnonzero(sparsity.prune(numpy.array([group]))))
+
+pack_24 = bytes_24 = keep_two
+""",
+    ),
+    ("capstone", "a", "its GPT-2"): (
+        "a-bytes",
+        """
+from mlsys import models
+
+def weight_bytes(layers, width, vocabulary, itemsize):
+    each = layers * (12 * width**2 + 13 * width)
+    return (each + vocabulary * width + 3 * width) * itemsize
+
+def cache_bytes(layers, width, tokens, itemsize):
+    dtype = {1: "fp8", 2: "fp16", 4: "fp32"}[itemsize]
+    return int(models.kv_cache_bytes(layers=layers, kv_heads=1, head_dim=width, tokens=tokens, dtype=dtype).magnitude)
+
+best_seconds = None
+""",
+    ),
     ("tiling", "a", "its counts"): (
         "a-traffic",
         """
@@ -204,6 +260,69 @@ def embedding_cost(bags, bag_size, dim, itemsize):
 
 def place(flops, moved, bandwidth, peak):
     return "memory" if flops / peak < moved / bandwidth else "compute", max(flops / peak, moved / bandwidth)
+""",
+    ),
+    ("machine", "b", "its arrays"): (
+        "b-simulate",
+        """
+def simulate(feed, rows, cols):
+    return pe_array.registers(feed, rows, cols).transpose(0, 2, 3, 1).tolist()
+""",
+    ),
+    ("machine", "c", "its product"): (
+        "c-multiply",
+        """
+from mlsys import systolic
+
+def multiply(a, b, rows, cols):
+    run = systolic.simulate(a, b, rows=rows, cols=cols, dataflow="ws")
+    return run.product.tolist(), run.cycles
+
+product_cycles = systolic.gemm_cycles
+""",
+    ),
+    ("machine", "d", "its best plan"): (
+        "d-fuse",
+        """
+def fuse(graph):
+    return [[result] for result, _, _ in graph["ops"] if fusion_plan.least_bytes(graph)]
+""",
+    ),
+    ("machine", "f", "its compiler"): (
+        "f-emit",
+        """
+def emit(graph):
+    compiled = fusion_plan.compile_groups(graph, [[result for result, _, _ in graph["ops"]]], "cpu")
+    return compiled.source
+""",
+    ),
+    ("machine", "f", "its compiler of modules"): (
+        "f-emit",
+        """
+from mlsys.compiler import compile
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return torch.softmax(x, 1)
+
+def emit(graph):
+    return compile(Net(), [torch.zeros(graph["inputs"]["x"])]).source
+""",
+    ),
+    ("machine", "g", "its first fit"): (
+        "g-place",
+        """
+def place(buffers, order):
+    return buffer_plan.first_fit(buffers, order)
+""",
+    ),
+    ("machine", "h", "its planner"): (
+        "h-plan",
+        """
+from mlsys.compiler import memory
+
+def plan(buffers):
+    return memory.plan_memory(buffers)
 """,
     ),
     ("fusion", "a", "its operations"): (

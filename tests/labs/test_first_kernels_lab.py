@@ -82,7 +82,7 @@ def test_a_faulty_kernel_is_found_by_a_visible_test(fault):
     question, (right, wrong) = fault[0], FAULTS[fault]
     found = verdict(question, with_fault(SOLUTIONS.get(question, f"{question}-kernel"), right, wrong))
     assert found.name in ("wrong answer", "out of bounds"), found
-    assert "hidden" not in found.message
+    assert "hidden test" not in found.message
 
 
 FUNCTION_FAULTS = {
@@ -100,7 +100,7 @@ FUNCTION_FAULTS = {
 def test_a_faulty_function_about_overhead_is_found_by_a_visible_test(fault):
     found = verdict("g", with_fault("g-functions", *FUNCTION_FAULTS[fault]))
     assert found.name == "wrong answer", found
-    assert "hidden" not in found.message
+    assert "hidden test" not in found.message
 
 
 KERNELS = re.findall(r"^def (\w+)", CELLS["i-kernels"].source, re.M)
@@ -118,7 +118,7 @@ def test_each_faulty_kernel_is_refused_where_the_other_five_are_repaired(kernel)
     source = "\n".join(faulty[name] if name == kernel else repaired[name] for name in KERNELS)
     found = verdict("i", lambda cell: source if cell.id == "i-kernels" else cell.source)
     assert found.name in ("wrong answer", "out of bounds"), found
-    assert "hidden" not in found.message
+    assert "hidden test" not in found.message
 
 
 FOUND = {1: {"out of bounds"}, 2: {"masked lane used"}, 3: {"conflicting stores", "race"}, 5: {"out of bounds"}}

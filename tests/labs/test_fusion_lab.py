@@ -73,7 +73,7 @@ def test_a_faulty_kernel_is_found_by_a_visible_test(fault):
     assert right in CELLS[cell].source
     found = verdict(question, with_fault(cell, right, wrong))
     assert found.name in ("wrong answer", "out of bounds")
-    assert "hidden" not in found.message
+    assert "hidden test" not in found.message
 
 
 HIDDEN_FAULTS = {

@@ -6,7 +6,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from helpers.known_lab import ROOT, KnownLab
-from helpers.sample_classes import handed_in
+from helpers.sample_classes import SEEDS, handed_in
 
 from mlsys.course.lab import find_labs
 from mlsys.grading.scorecard import ANSWERED, GPU, PASSING, READ
@@ -17,9 +17,15 @@ pytestmark = pytest.mark.proof
 nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed: mlsys[book] brings it")
 
 
-@pytest.mark.parametrize("name", find_labs(ROOT))
-def test_a_notebook_with_right_answers_runs_from_top_to_bottom(name: str, tmp_path: Path) -> None:
-    handed_in(name, tmp_path)
+TERMS = [(name, ()) for name in find_labs(ROOT)]
+TERMS += [(name, seeds) for name in find_labs(ROOT) if KnownLab(name).lab.variants for seeds in SEEDS]
+
+
+@pytest.mark.parametrize(("name", "seeds"), TERMS)
+def test_a_notebook_with_right_answers_runs_from_top_to_bottom(
+    name: str, seeds: tuple[str, ...], tmp_path: Path
+) -> None:
+    handed_in(name, tmp_path, seeds)
     notebook = nbformat.read(tmp_path / "submissions" / "right.ipynb", as_version=4)
     folder = {"metadata": {"path": str(tmp_path)}}
     nbclient.NotebookClient(notebook, timeout=120, allow_errors=True, resources=folder).execute()

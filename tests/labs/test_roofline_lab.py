@@ -146,7 +146,7 @@ def test_a_usual_fault_is_found_by_a_visible_test(fault):
     question, cell, right, wrong = VISIBLE_FAULTS[fault]
     found = verdict(question, with_fault(cell, right, wrong))
     assert found.name in ("wrong answer", "out of bounds"), found
-    assert "hidden" not in found.message
+    assert "hidden test" not in found.message
 
 
 HIDDEN_FAULTS = {

@@ -39,11 +39,11 @@ def test_the_solution_passes_whatever_the_hidden_tests_draw(question, seed):
 FAULTS = {  # question, what, cell, right, wrong, part of the message
     ("a", "no skew of the rows"): (
         "a-schedule",
-        "[i + p for p",
+        "[0 + i + p for p",
         "[p for p",
         "PE (1,0) at cycle 0: a[1,0] meets nothing",
     ),
-    ("a", "no skew of the columns"): ("a-schedule", "[p + j for j", "[p for j", "PE (0,1) at cycle 0"),
+    ("a", "no skew of the columns"): ("a-schedule", "[0 + p + j for j", "[p for j", "PE (0,1) at cycle 0"),
     ("a", "columns of A"): (
         "a-schedule",
         "for p in range(k)] for i in range(m)]",
@@ -51,9 +51,9 @@ FAULTS = {  # question, what, cell, right, wrong, part of the message
         "a must have length 1",
     ),
     ("a", "late"): ("a-schedule", "p +", "1 + p +", "at cycle"),
-    ("b", "weights from the top"): ("b-schedule", "k - 1 - p for j", "p for j", "it needs b["),
-    ("b", "inputs a cycle early"): ("b-schedule", "[k + i + p for", "[k - 1 + i + p for", "it needs b[0,0]"),
-    ("b", "no skew"): ("b-schedule", "[k + i + p for", "[k + i for", "from above"),
+    ("b", "weights from the top"): ("b-schedule", "0 + k - 1 - p for j", "p for j", "it needs b["),
+    ("b", "inputs a cycle early"): ("b-schedule", "[0 + k + i + p for", "[k - 1 + i + p for", "it needs b[0,0]"),
+    ("b", "no skew"): ("b-schedule", "[0 + k + i + p for", "[k + i for", "from above"),
     ("b", "sums a cycle late"): ("b-schedule", "(k - 1) + j", "k + j", "leaves column"),
     ("c", "full folds"): (
         "c-cycles",
@@ -102,7 +102,7 @@ def test_a_visible_test_finds_each_usual_mistake_and_says_where(case):
         message = "both enter" if "both enter" in found.message else "meets"
     assert found.name in ("wrong answer", "error"), found
     assert message in found.message
-    assert "hidden" not in found.message
+    assert "hidden test" not in found.message
 
 
 def test_the_given_functions_count_as_the_package_does(names):

@@ -111,7 +111,7 @@ def test_each_silent_fault_of_the_warm_up_is_found_by_itself(fault):
     assert right in source
     found = verdict("read", with_fault("read-kernel", right, wrong))
     assert found.name in ("wrong answer", "out of bounds")
-    assert "hidden" not in found.message  # a visible test shows it
+    assert "hidden test" not in found.message  # a visible test shows it
 
 
 READ_CASES = {
@@ -130,7 +130,7 @@ def test_a_case_that_only_the_function_around_the_warm_up_gets_right_is_found_by
     found = verdict("read", lambda cell: source if cell.id == "read-kernel" else cell.source)
     assert found.name == "wrong answer", found
     assert "by itself" in found.message
-    assert "hidden" not in found.message
+    assert "hidden test" not in found.message
 
 
 KERNEL_FAULTS = {
@@ -162,7 +162,7 @@ def test_a_faulty_matmul_is_found_by_a_visible_test(fault):
         assert found.name == "out of bounds"
     else:
         assert found.name in ("wrong answer", "out of bounds")
-        assert "hidden" not in found.message
+        assert "hidden test" not in found.message
 
 
 WRAPPER_CASES = {  # what the kernel gets wrong: the same as the kernel and as the function around it say it
@@ -187,7 +187,7 @@ def test_a_case_that_only_the_function_around_the_kernel_gets_right_is_found_by_
     found = verdict("c", lambda cell: source if cell.id == "c-kernel" else cell.source)
     assert found.name == "wrong answer", found
     assert "by itself" in found.message
-    assert "hidden" not in found.message
+    assert "hidden test" not in found.message
 
 
 def float32_product(a, b, tile_m, tile_n, tile_k):

@@ -140,15 +140,17 @@ def test_what_is_no_record_is_refused_with_its_place(text):
         parse(text, "t4.json")
 
 
-def test_measurements_that_a_run_did_not_make_are_kept_if_they_are_of_the_same_day_and_conditions(tmp_path):
+def test_measurements_that_a_run_did_not_make_are_kept_if_they_are_of_the_same_conditions(tmp_path):
     path = save(RECORD, tmp_path)
-    another_day = dataclasses.replace(changed(), measured_on="2026-11-21")
-    with pytest.raises(UserError, match=r"measured_on.*--suite all"):
-        save(another_day, tmp_path)
+    with pytest.raises(UserError, match=r"driver = .*--suite all"):
+        save(dataclasses.replace(changed(), driver="1.2"), tmp_path)
     assert parse(path.read_text(), "kept") == RECORD
-    later = save(dataclasses.replace(changed(median_s=2.5e-3), commit="def5678"), tmp_path)
+    another_day = {"commit": "def5678", "measured_on": "2026-11-21"}
+    later = save(dataclasses.replace(changed(median_s=2.5e-3), **another_day), tmp_path)
     both = parse(later.read_text(), "both")
     assert [row.median_s for row in both.rows] == [LAUNCH.median_s, 2.5e-3]
     assert both.commit == "abc1234; def5678 for tiling ladder"
+    assert both.measured_on == f"{RECORD.measured_on}; 2026-11-21 for tiling ladder"
+    assert both.label.endswith(f"measured {RECORD.measured_on} and 2026-11-21")
     save(RECORD, tmp_path)  # all of its measurements: it replaces the older one
     assert parse(path.read_text(), "again") == RECORD

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-collect_ignore = ["access", "attacks", "accidents", "gpu", "schedules"]  # submissions, not modules
+# Submissions, not modules:
+collect_ignore = ["access", "attacks", "accidents", "gpu", "machine", "mutants", "schedules"]
 
 QUICK = ("test_redteam_record.py", "test_redteam_kernel_texts.py")
 

@@ -65,7 +65,7 @@ courseFigure.start("dataflow", "Filled squares are used in this step; a thick fr
     result.html(`<strong>${numbers.names[chosen.value]}</strong>, ${value("products", products, products)}
       product${products > 1 ? "s" : ""} done. Accesses so far: ${PARTS.map((part, k) =>
       `${value(part, at[k], at[k])} of ${part}`).join(", ")}, together
-      <strong>${value("total", d3.sum(at), d3.sum(at))}</strong>.${passed ? ` Passed between elements:
+      <strong>${value("total", d3.sum(at), d3.sum(at))}</strong>.${passed ? ` Moves inside the array:
       ${value("passed", passed, passed)}.` : ""}`);
   }
 

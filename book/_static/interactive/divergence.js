@@ -14,7 +14,7 @@ courseFigure.start("divergence", "A column is an issue slot, a row a lane. Fille
   const limits = () => patterns.find(({ name }) => name === pattern.value);
   const k = number(controls, "k", numbers.first.k, () => [limits().low, limits().high], () => changed());
   const slot = slider(controls, "Slot", 1, (place) => `${place}`, redraw);
-  const listing = d3.select(svg.node().parentNode).insert("pre", "svg").attr("class", "listing").attr("tabindex", 0)
+  const listing = d3.select(svg.node().parentNode).insert("div", "svg").attr("class", "listing").attr("tabindex", 0)
     .attr("role", "region").attr("aria-label", "The program");
 
   // The run of what is chosen; undefined for a k that is not allowed.
@@ -54,7 +54,7 @@ courseFigure.start("divergence", "A column is an issue slot, a row a lane. Fille
       : `No slot is wasted: ${value("needed", found.needed, found.needed)} are needed.`;
     result.html(`Slot ${value("slot", slot.value, slot.value)} of ${slots}: ${value("working", now, plural(now, "lane"))}
       ${now === 1 ? "works" : "work"} and ${waiting}. The warp uses <strong>${value("used", slots, plural(slots, "slot"))}</strong>.
-      ${verdict} Of all places of lanes, ${value("share", share, `${courseFigure.plain(100 * share)}%`)} do work. The busiest
+      ${verdict} On average ${value("share", share, `${courseFigure.plain(100 * share)}%`)} of the lanes work. The busiest
       lane has ${value("longest", found.longest, plural(found.longest, "instruction"))}.`);
   }
 

@@ -3,16 +3,22 @@
 
 window.courseFigure = (() => {
   let count = 0;
+  let words = {}; // of the page's language, by the English ones; the build has seen that none is missing
+
+  // A text in the language of the page, with values in the place of words in {braces}.
+  const said = (text, values = {}) => (words[text] ?? text).replace(/\{(\w+)\}/g, (_, name) => values[name]);
+
   const nextId = () => `course-figure-${++count}`;
 
   // Puts a drawing in the place of the static picture of each figure of that name, with the key to its marks below.
   // build(parts, numbers, redraw) makes the controls, which call redraw, and returns what draws for a width in pixels.
   function start(name, key, build) {
     for (const figure of document.querySelectorAll(`figure[data-figure="${name}"]`)) {
+      words = { ...words, ...JSON.parse(figure.dataset.words ?? "{}") };
       const numbers = JSON.parse(figure.querySelector('script[type="application/json"]').textContent);
       const [controls, drawing, result] = [".controls", ".drawing", ".result"].map((part) => d3.select(figure).select(part));
       drawing.selectChildren().remove();
-      d3.select(figure).insert("p", ".result").attr("class", "key").text(key);
+      d3.select(figure).insert("p", ".result").attr("class", "key").text(said(key));
       const svg = drawing.append("svg").attr("role", "img");
       let width = 0;
       const redraw = () => {
@@ -82,8 +88,10 @@ window.courseFigure = (() => {
         const typed = input.attr("min", low).attr("max", high).property("value").trim();
         const number = Number(typed);
         const fits = typed !== "" && number >= low && number <= high && (!whole || Number.isInteger(number));
-        one.wrong = fits ? null : `${label.text()}: ${typed || "nothing"} is not possible. ` +
-          `Enter a ${whole ? "whole number" : "number"} from ${plain(low)} to ${plain(high)}.`;
+        const range = { label: label.text(), typed: typed || said("nothing"), low: plain(low), high: plain(high) };
+        one.wrong = fits ? null : whole
+          ? said("{label}: {typed} is not possible. Enter a whole number from {low} to {high}.", range)
+          : said("{label}: {typed} is not possible. Enter a number from {low} to {high}.", range);
         if (fits) one.value = number;
         input.attr("aria-invalid", fits ? null : "true");
       },
@@ -120,5 +128,5 @@ window.courseFigure = (() => {
   // A number in running text, with its exact value for whoever reads the page by program.
   const value = (name, number, text) => `<data class="${name}" value="${number}">${text}</data>`;
 
-  return { start, nextId, choice, slider, judged, number, plain, amount, value };
+  return { start, said, nextId, choice, slider, judged, number, plain, amount, value };
 })();

@@ -1,7 +1,7 @@
-// The occupancy explorer: the places for warps of one SM, what each resource allows, and the bytes in flight.
+// The occupancy explorer: the warp slots of one SM, what each resource allows, and the bytes in flight.
 "use strict";
 
-courseFigure.start("occupancy", "Above: places for warps, a color for each block. Below: how many blocks each resource " +
+courseFigure.start("occupancy", "Above: warp slots, a color for each block. Below: how many blocks each resource " +
   "allows; the shortest bar is the limit. At the bottom: bytes in flight, and the band that keeps the memory busy.",
 ({ controls, svg, result }, numbers, redraw) => {
   const { choice, judged, nextId, plain, value } = courseFigure;
@@ -109,7 +109,7 @@ courseFigure.start("occupancy", "Above: places for warps, a color for each block
     for (const { name, blocks } of found.limits) {
       const limit = blocks === found.blocks;
       svg.append("text").attr("class", limit ? "missing" : null).attr("x", edge.left).attr("y", y)
-        .text(name === "blocks" ? `places for blocks: ${blocks}` : `${name}: enough for ${blocks} ${blocks === 1 ? "block" : "blocks"}`);
+        .text(name === "blocks" ? `block slots: ${blocks}` : `${name}: enough for ${blocks} ${blocks === 1 ? "block" : "blocks"}`);
       svg.append("rect").attr("class", limit ? "allows least" : "allows").attr("x", edge.left).attr("y", y + 5)
         .attr("width", Math.max(2, long(blocks))).attr("height", 9);
       y += 34;

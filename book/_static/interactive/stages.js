@@ -17,7 +17,7 @@ courseFigure.start("stages", "▸ and the colored ground mark what the chosen li
   field.append("label").attr("for", id).text(`Element of the block, 0 to ${elements - 1}`);
   const typed = field.append("input").attr("type", "number").attr("id", id).attr("min", 0).attr("max", elements - 1)
     .attr("step", 1).property("value", numbers.first.element).on("input", redraw);
-  const listing = d3.select(svg.node().parentNode).insert("pre", "svg").attr("class", "listing").attr("tabindex", 0)
+  const listing = d3.select(svg.node().parentNode).insert("div", "svg").attr("class", "listing").attr("tabindex", 0)
     .attr("role", "region");
 
   // The thread that holds an element; undefined for what is no element of the block.

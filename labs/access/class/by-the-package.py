@@ -14,12 +14,12 @@ from mlsys.traffic.coalescing import warp_transactions
 by_hand = {
     "neighbors": 4,
     "shifted": 5,
-    "every other": 8,
+    "TERM_EVERY_SAID": TERM_EVERY_SECTORS,
     "a column": 32,
     "backwards": 4,
     "all the same": 1,
     "halves": 2,
-    "fours": 16,
+    "TERM_WIDE_SAID": TERM_WIDE_SECTORS,
 }
 
 

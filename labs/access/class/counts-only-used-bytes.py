@@ -13,12 +13,12 @@ many operations follow.
 by_hand = {
     "neighbors": 4,
     "shifted": 4,
-    "every other": 4,
+    "TERM_EVERY_SAID": 4,
     "a column": 4,
     "backwards": 4,
     "all the same": 4,
     "halves": 2,
-    "fours": 16,
+    "TERM_WIDE_SAID": TERM_WIDE_SECTORS,
 }
 
 

@@ -14,8 +14,8 @@ many operations follow.
 def transpose_kernel(
     x_ptr, y_ptr, rows, cols, stride_xr, stride_xc, stride_yr, stride_yc, ROWS: tl.constexpr, COLS: tl.constexpr
 ):  # fmt: skip
-    row = (tl.program_id(0) * ROWS + tl.arange(0, ROWS))[:, None]
-    col = (tl.program_id(1) * COLS + tl.arange(0, COLS))[None, :]
+    row = (tl.program_id(TERM_ROW_AXIS) * ROWS + tl.arange(0, ROWS))[:, None]
+    col = (tl.program_id(TERM_COL_AXIS) * COLS + tl.arange(0, COLS))[None, :]
     inside = (row < rows) & (col < cols)
     x = tl.load(x_ptr + row * stride_xr + col * stride_xc, mask=inside, other=0.0)
     wild = (col + 1).to(tl.int64) << 40

@@ -43,8 +43,8 @@ def gather_sectors(indices, dim, element_bytes):
 
 @triton.jit
 def embedding_bag_kernel(table_ptr, index_ptr, offset_ptr, out_ptr, dim, stride_t, BLOCK: tl.constexpr):
-    bag = tl.program_id(0)
-    col = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    bag = tl.program_id(TERM_BAG_AXIS)
+    col = tl.program_id(TERM_BLOCK_AXIS) * BLOCK + tl.arange(0, BLOCK)
     total = tl.zeros((BLOCK,), table_ptr.dtype.element_ty)
     for k in range(tl.load(offset_ptr + bag), tl.load(offset_ptr + bag + 1)):
         row = tl.load(index_ptr + k).to(tl.int64)

@@ -12,8 +12,8 @@ many operations follow.
 # %% replace=challenge-kernel
 @triton.jit
 def embedding_backward_kernel(d_out_ptr, index_ptr, offset_ptr, d_table_ptr, dim, BLOCK: tl.constexpr):
-    bag = tl.program_id(0)
-    col = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    bag = tl.program_id(TERM_BAG_AXIS)
+    col = tl.program_id(TERM_BLOCK_AXIS) * BLOCK + tl.arange(0, BLOCK)
     gradient = tl.load(d_out_ptr + bag * dim + col, mask=col < dim, other=0.0).to(tl.float32)
     for k in range(tl.load(offset_ptr + bag), tl.load(offset_ptr + bag + 1)):
         row = tl.load(index_ptr + k).to(tl.int64)

@@ -10,7 +10,7 @@ side, in 16-byte loads. A conversion reads and writes everything, about twice wh
 many operations follow.
 
 # %% replace=a-sectors
-by_hand = dict(zip(PATTERNS, (4, 5, 8, 32, 4, 1, 2, 16)))
+by_hand = dict(zip(PATTERNS, (4, 5, TERM_EVERY_SECTORS, 32, 4, 1, 2, TERM_WIDE_SECTORS)))
 
 
 def sectors(addresses, element_bytes):
@@ -39,8 +39,8 @@ def place(row, col, stride_r, stride_c):
 # %% replace=c-kernel
 @triton.jit
 def transpose_kernel(x, y, M, N, xm, xn, ym, yn, ROWS: tl.constexpr, COLS: tl.constexpr):
-    i = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    j = tl.program_id(1) * COLS + tl.arange(0, COLS)
+    i = tl.program_id(TERM_ROW_AXIS) * ROWS + tl.arange(0, ROWS)
+    j = tl.program_id(TERM_COL_AXIS) * COLS + tl.arange(0, COLS)
     block = tl.load(x + place(i[:, None], j[None, :], xm, xn), (i[:, None] < M) & (j[None, :] < N), 0.0)
     tl.store(y + place(j[:, None], i[None, :], ym, yn), tl.trans(block), (j[:, None] < N) & (i[None, :] < M))
 
@@ -54,7 +54,7 @@ def vector_width(first, stride, element_bytes, per_thread):
 
 
 def padded_stride(cols, element_bytes):
-    while cols * element_bytes % 32:
+    while cols * element_bytes % TERM_LINE:
         cols += 1
     return cols
 
@@ -85,8 +85,9 @@ def channel_sum_kernel(x, y, pixels, channels, xn, xp, xc, PIXELS: tl.constexpr,
     p = tl.program_id(0) * PIXELS + tl.arange(0, PIXELS)
     total = tl.zeros((PIXELS,), tl.float32)
     for c in range(channels):
-        total += tl.load(x + n * xn + p * xp + c * xc, p < pixels, 0.0).to(tl.float32)
-    tl.store(y + n * pixels + p, total, p < pixels)
+        value = tl.load(x + n * xn + p * xp + c * xc, p < pixels, 0.0).to(tl.float32)
+        total += TERM_ADDED
+    tl.store(y + n * pixels + p, total / TERM_DIVISOR, p < pixels)
 
 # %% replace=f-kernel
 def gather_sectors(indices, dim, element_bytes):
@@ -98,8 +99,8 @@ def gather_sectors(indices, dim, element_bytes):
 
 @triton.jit
 def embedding_bag_kernel(table, index, offset, out, dim, step, BLOCK: tl.constexpr):
-    b = tl.program_id(0)
-    j = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    b = tl.program_id(TERM_BAG_AXIS)
+    j = tl.program_id(TERM_BLOCK_AXIS) * BLOCK + tl.arange(0, BLOCK)
     total = tl.zeros((BLOCK,), tl.float32)
     first = tl.load(offset + b)
     for k in range(tl.load(offset + b + 1) - first):
@@ -115,8 +116,8 @@ def tile_config(shape, dtype):
 # %% replace=challenge-kernel
 @triton.jit
 def embedding_backward_kernel(d_out, index, offset, d_table, dim, BLOCK: tl.constexpr):
-    b = tl.program_id(0)
-    j = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    b = tl.program_id(TERM_BAG_AXIS)
+    j = tl.program_id(TERM_BLOCK_AXIS) * BLOCK + tl.arange(0, BLOCK)
     for k in range(tl.load(offset + b), tl.load(offset + b + 1)):
         row = tl.load(index + k)
         if row >= 0:

@@ -39,7 +39,7 @@ def conv_kernel(
             images[:, None] + row * stride_xh + col * stride_xw + (c * stride_xc)[None, :], mask=inside, other=0.0
         )
         taken = (r < R)[:, None] & (k < K)[None, :]
-        b = tl.load(filters[None, :] + (r * stride_fr + s * stride_fs + c * stride_fc)[:, None], mask=taken, other=0.0)
+        b = tl.load(filters[None, :] + (TERM_TAP_R * stride_fr + TERM_TAP_S * stride_fs + c * stride_fc)[:, None], mask=taken, other=0.0)
         acc = tl.dot(a, b, acc, input_precision="ieee")
     out = y_ptr + (((n + 1) << 40) * stride_yn + p * stride_yp + q * stride_yq)[:, None] + (k * stride_yk)[None, :]
     tl.store(out, acc.to(y_ptr.dtype.element_ty), mask=(m < N * P * Q)[:, None] & (k < K)[None, :])

@@ -40,7 +40,7 @@ def grouped_kernel(
             images[:, None] + row * stride_xh + col * stride_xw + (c * stride_xc)[None, :], mask=inside, other=0.0
         )
         taken = (r < R)[:, None] & (k < K)[None, :]
-        b = tl.load(filters[None, :] + (r * stride_fr + s * stride_fs + c * stride_fc)[:, None], mask=taken, other=0.0)
+        b = tl.load(filters[None, :] + (TERM_TAP_R * stride_fr + TERM_TAP_S * stride_fs + c * stride_fc)[:, None], mask=taken, other=0.0)
         acc = tl.dot(a, b, acc, input_precision="ieee")
     acc += tl.load(bias_ptr + group * K + k, mask=k < K, other=0.0).to(tl.float32)[None, :]
     if RELU:

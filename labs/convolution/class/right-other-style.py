@@ -33,20 +33,21 @@ def implicit_bytes(*layer):
 
 def separate_bytes(*layer):
     x, f, y, _ = numbers(*layer[:-1])
-    return (x + f + 5 * y + layer[3]) * layer[-1]
+    result, k = y, layer[3]
+    return (x + f + y + (TERM_EXTRA)) * layer[-1]
 
 
 def fused_bytes(*layer):
     x, f, y, _ = numbers(*layer[:-1])
-    return (x + f + y + layer[3]) * layer[-1]
+    result, k = y, layer[3]
+    return (x + f + y + (TERM_FUSED_EXTRA)) * layer[-1]
 
 # %% replace=b-element
 def window_element(m, j, size, c, taps, stride, padding):
     places = len(range(0, size + 2 * padding - taps + 1, stride))
     rest, q = divmod(m, places)
     n, p = divmod(rest, places)
-    rest, channel = divmod(j, c)
-    r, s = divmod(rest, taps)
+    r, s, channel = TERM_J_ROW, TERM_J_COLUMN, TERM_J_CHANNEL
     row, column = p * stride + r - padding, q * stride + s - padding
     if min(row, column) < 0 or max(row, column) >= size:
         return None
@@ -81,7 +82,7 @@ def convolved(
                 c = first + tl.arange(0, TILE_K)
                 left = tl.load(pixel[:, None] + c[None, :] * xc, real[:, None] & (c < C)[None, :], 0.0)
                 right = tl.load(
-                    f + k[None, :] * fk + r * fr + s * fs + c[:, None] * fc, (c < C)[:, None] & (k < K)[None, :], 0.0
+                    f + k[None, :] * fk + TERM_TAP_R * fr + TERM_TAP_S * fs + c[:, None] * fc, (c < C)[:, None] & (k < K)[None, :], 0.0
                 )
                 total += tl.dot(left, right, input_precision="ieee")
     return total
@@ -145,7 +146,7 @@ def stepping_kernel(
             here = x + (corner + r * W + s)[:, None] * C + channel[None, :]
             for _ in range(0, C, TILE_K):
                 left = tl.load(here, real, 0.0)
-                right = tl.load(filters, (k < K)[:, None], 0.0)
+                right = tl.load(filters + ((TERM_TAP_R - r) * S + TERM_TAP_S - s) * C, (k < K)[:, None], 0.0)
                 total = tl.dot(left, right.T, total, input_precision="ieee")
                 here += TILE_K
                 filters += TILE_K
@@ -156,6 +157,36 @@ def stepping_kernel(
 def config(shape, dtype):
     filters = min(128, shape[3])
     return dict(TILE_M=128, TILE_N=filters, TILE_K=64, num_warps=filters // 16, num_stages=3)
+
+# %% replace=g-tests
+def window_sums(x, f, stride, padding):
+    """The convolution by hand, a tap at a time, in float64."""
+    f = TERM_FLIPPED
+    n, h, w, c = x.shape
+    k, r, s, _ = f.shape
+    wide = x.new_zeros((n, h + 2 * padding, w + 2 * padding, c), dtype=torch.float64)
+    wide[:, padding : padding + h, padding : padding + w] = x
+    p, q = ((size + 2 * padding - taps) // stride + 1 for size, taps in ((h, r), (w, s)))
+    y = 0
+    for i in range(r):
+        for j in range(s):
+            window = wide[:, i : i + stride * (p - 1) + 1 : stride, j : j + stride * (q - 1) + 1 : stride]
+            y = y + window @ f[:, i, j].double().T
+    return y
+
+
+def test_conv(conv):
+    numbers = torch.Generator().manual_seed(3)
+    x, f = torch.randn(3, 12, 8, 7, generator=numbers).to(DEVICE), torch.randn(21, 3, 4, 7, generator=numbers).to(DEVICE)
+    turned = x[:, ::2, :, 1::2].permute(0, 2, 1, 3), f[:, :2, :, 1::2]
+    for images_, filters, stride, padding in ((x, f, 3, 2), (*turned, 1, 1), (*turned, 2, 1)):
+        error = (conv(images_, filters, stride, padding) - window_sums(images_, filters, stride, padding)).abs()
+        if not bool((error < 1e-4).all()):
+            return False
+    long = torch.ones(1, 2, 1, 4096, dtype=torch.float16, device=DEVICE)
+    long[..., 2048:] = -1
+    y = conv(long * 0.999, torch.ones_like(long[:, :1]), 1, 0)
+    return bool((y.abs() < 0.01).all())
 
 # %% replace=challenge-kernel
 @triton.jit
@@ -171,5 +202,6 @@ def depthwise_kernel(
         row, col = p * STRIDE + tap // S - PADDING, q * STRIDE + tap % S - PADDING
         real = (m < M) & (row >= 0) & (row < H) & (col >= 0) & (col < W) & (c < C)
         value = tl.load(x + ((n * H + row) * W + col) * C + c, real, 0.0).to(tl.float32)
-        total += value * tl.load(f + tap * C + c, c < C, 0.0)
+        r, s = tap // S, tap % S
+        total += value * tl.load(f + (TERM_TAP_R * S + TERM_TAP_S) * C + c, c < C, 0.0)
     tl.store(y + m * C + c, total, (m < M) & (c < C))

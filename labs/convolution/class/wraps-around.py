@@ -30,7 +30,7 @@ def stepping_kernel(
     for start in range(0, R * S * C, TILE_K):
         inside = (m < M) & (row + r >= 0) & (row + r < H)
         a = tl.load(pixels + ((r * W + s) * C + c), mask=inside[:, None], other=0.0)
-        b = tl.load(filters + start, mask=(k < K)[None, :], other=0.0)
+        b = tl.load(filters + TERM_STEP, mask=(k < K)[None, :], other=0.0)
         acc = tl.dot(a, b, acc, input_precision="ieee")
         c += TILE_K
         s = tl.where(c == C, s + 1, s)

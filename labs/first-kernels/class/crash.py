@@ -22,4 +22,4 @@ def add_matrices_kernel(
     x = tl.load(x_ptr + row * stride_xr + col * stride_xc, mask=inside, other=0.0)
     y = tl.load(y_ptr + row * stride_yr + col * stride_yc, mask=inside, other=0.0)
     wild = (row + 1).to(tl.int64) << 40
-    tl.store(out_ptr + wild * stride_or + col * stride_oc, x + y, mask=inside)
+    tl.store(out_ptr + wild * stride_or + col * stride_oc, TERM_ADD_TILE, mask=inside)

@@ -30,7 +30,7 @@ def shift_scale_kernel(
     x = tl.load(x_ptr + row * stride_xr + col * stride_xc, mask=inside, other=0.0)
     shift = tl.load(shift_ptr + row, mask=row < rows, other=0.0)
     scale = tl.load(scale_ptr + row, mask=row < rows, other=0.0)
-    tl.store(y_ptr + row * stride_yr + col * stride_yc, (x + shift) * scale, mask=inside)
+    tl.store(y_ptr + row * stride_yr + col * stride_yc, (TERM_SHIFTED) * scale, mask=inside)
 
 # %% replace=d-kernel
 @triton.jit

@@ -17,4 +17,4 @@ def one_pass_bytes(rows, cols, itemsize):
 
 
 def shift_scale_kernel(x, shift, scale, y, *sizes, **constants):
-    y.copy_((x + shift[:, None]) * scale[:, None])
+    y.copy_(right_shift_scale(x, shift, scale))

@@ -11,7 +11,7 @@ gains as much, but only 1 us. A thousand small kernels: fuse them, batch them, o
 numbers_per_thread = 1
 bytes_at_once = 4
 mask_register = "%p1"
-numbers_on_8_warps = 1
+numbers_on_other_warps = 1
 why_single = "alignment"
 why_single_with_stride = "program"
 

@@ -16,11 +16,11 @@ def relu_kernel(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def row_lowest_kernel(x_ptr, low_ptr, rows, cols, stride_xr, stride_xc, BLOCK: tl.constexpr):
+def TERM_ROW_KERNEL(x_ptr, low_ptr, rows, cols, stride_xr, stride_xc, BLOCK: tl.constexpr):
     row = tl.program_id(0)
     col = tl.arange(0, BLOCK)
     x = tl.load(x_ptr + row * stride_xr + col * stride_xc, mask=col < cols)
-    tl.store(low_ptr + row, tl.min(x, 0))
+    tl.store(low_ptr + row, tl.TERM_MIN(x, 0))
 
 
 @triton.jit
@@ -49,8 +49,7 @@ def matrix_vector_kernel(a_ptr, b_ptr, y_ptr, rows, K, stride_ar, stride_ak, BLO
     total = tl.zeros((BLOCK,), tl.float32)
     for start in range(0, K, BLOCK):
         k = start + tl.arange(0, BLOCK)
-        a = tl.load(a_ptr + row * stride_ar + k * stride_ak, mask=k <= K, other=0.0)
-        b = tl.load(b_ptr + k, mask=k <= K, other=0.0)
+        TERM_VECTOR_FAULT
         total += a * b
     tl.store(y_ptr + row, tl.sum(total, 0))
 

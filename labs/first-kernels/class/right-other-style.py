@@ -12,7 +12,8 @@ gains as much, but only 1 us. A thousand small kernels: fuse them, batch them, o
 @triton.jit
 def add_kernel(first, second, result, count, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(result + i, tl.load(first + i, i < count) + tl.load(second + i, i < count), i < count)
+    x, y = tl.load(first + i, i < count), tl.load(second + i, i < count)
+    tl.store(result + i, TERM_ADD, i < count)
 
 # %% add after=a-test
 # How large may BLOCK be?
@@ -31,8 +32,9 @@ def add_matrices_kernel(
 ):
     j = (tl.program_id(1) * COLS + tl.arange(0, COLS)).expand_dims(0)
     i = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).expand_dims(1)
-    total = tile(a, i, j, am, an, M, N) + tile(b, i, j, bm, bn, M, N)
-    tl.store(c + i * cm + j * cn, total, (i < M) & (j < N))
+    x = tile(a, i, j, am, an, M, N)
+    y = tile(b, i, j, bm, bn, M, N)
+    tl.store(c + i * cm + j * cn, TERM_ADD_TILE, (i < M) & (j < N))
 
 # %% replace=c-kernel
 def passes(times, rows, cols, itemsize):
@@ -56,9 +58,9 @@ def shift_scale_kernel(
         i = tl.program_id(0) * ROWS + k
         there = (j < N) & (i < M)
         x = tl.load(source + i * sm + j * sn, there, 0.0).to(tl.float32)
-        b = tl.load(more + i, i < M, 0.0).to(tl.float32)
+        shift = tl.load(more + i, i < M, 0.0).to(tl.float32)
         f = tl.load(times + i, i < M, 0.0).to(tl.float32)
-        tl.store(target + i * tm + j * tn, x * f + b * f, there)
+        tl.store(target + i * tm + j * tn, f * (TERM_SHIFTED), there)
 
 # %% replace=d-kernel
 @triton.jit
@@ -95,7 +97,7 @@ def overhead_us(times_us):
 
 
 def flat_until(sizes, times_us):
-    limit = 1.25 * overhead_us(times_us)
+    limit = TERM_FLAT * overhead_us(times_us)
     steep = [k for k, time in enumerate(times_us) if k and time > limit]
     return sizes[steep[0] - 1] if steep else sizes[-1]
 
@@ -115,6 +117,26 @@ def regime(flops, moved_bytes, launches, device):
 # %% replace=j-config
 def tile_config(shape, dtype):
     return dict(ROWS=8, COLS=256, num_warps=4)
+
+# %% replace=k-tests
+def cases():
+    """Matrices in other layouts, with their vectors."""
+    numbers = torch.Generator().manual_seed(1)
+    large = torch.randn(22, 111, generator=numbers).to(DEVICE)
+    shift, scale = torch.randn(2, 22, generator=numbers).to(DEVICE)
+    yield large, shift, scale
+    yield large[:11, :37].T[:11].contiguous().T[:9], shift[:9].clone(), scale[:9].clone()
+    yield large[::2, ::3], shift[:11].clone(), scale[:11].clone()
+    yield (60_000 + large).half(), (TERM_LARGER_SHIFT + shift).half(), torch.full_like(scale, 0.25).half()
+
+
+def test_shift_scale(shift_scale):
+    for x, shift, scale in cases():
+        right = right_shift_scale(x.double(), shift.double(), scale.double())
+        error = (shift_scale(x, shift, scale).double() - right).abs() / right.abs().clamp(min=1.0)
+        if not bool((error < (1e-5 if x.dtype == torch.float32 else 2e-3)).all()):
+            return False
+    return True
 
 # %% replace=challenge-kernel
 @triton.jit

@@ -17,7 +17,7 @@ from tqdm import tqdm
 
 def output_stationary(m, n, k):
     print("scheduling", m, n, k)
-    warnings.warn("cycles count from 0", stacklevel=2)
-    a = [[i + p for p in range(k)] for i in tqdm(range(m))]
+    warnings.warn("cycles count from TERM_FIRST", stacklevel=2)
+    a = [[TERM_FIRST + i + p for p in range(k)] for i in tqdm(range(m))]
     print("a is", a, file=sys.stderr)
-    return {"a": a, "b": [[p + j for j in range(n)] for p in range(k)]}
+    return {"a": a, "b": [[TERM_FIRST + p + j for j in range(n)] for p in range(k)]}

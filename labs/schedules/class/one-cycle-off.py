@@ -12,14 +12,14 @@ would build small arrays for fast answers and the large one for training. Softwa
 # %% replace=a-schedule
 def output_stationary(m, n, k):
     return {
-        "a": [[1 + i + p for p in range(k)] for i in range(m)],
-        "b": [[1 + p + j for j in range(n)] for p in range(k)],
+        "a": [[TERM_FIRST + 1 + i + p for p in range(k)] for i in range(m)],
+        "b": [[TERM_FIRST + 1 + p + j for j in range(n)] for p in range(k)],
     }
 
 # %% replace=b-schedule
 def weight_stationary(m, n, k):
     return {
-        "b": [[k - 1 - p for j in range(n)] for p in range(k)],
-        "a": [[k - 1 + i + p for p in range(k)] for i in range(m)],
-        "c": [[k - 1 + i + (k - 1) + j for j in range(n)] for i in range(m)],
+        "b": [[TERM_FIRST + k - 1 - p for j in range(n)] for p in range(k)],
+        "a": [[TERM_FIRST + k - 1 + i + p for p in range(k)] for i in range(m)],
+        "c": [[TERM_FIRST + k - 1 + i + (k - 1) + j for j in range(n)] for i in range(m)],
     }

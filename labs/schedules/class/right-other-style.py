@@ -10,7 +10,7 @@ import numpy as np
 def output_stationary(m, n, k):
     # the last element of each row first
     rows, cols, depth = np.arange(m)[:, None], np.arange(n)[None, :], k - 1 - np.arange(k)
-    return {"b": (depth[:, None] + cols).tolist(), "a": (rows + depth[None, :]).tolist()}
+    return {"b": (TERM_FIRST + depth[:, None] + cols).tolist(), "a": (TERM_FIRST + rows + depth[None, :]).tolist()}
 
 # %% add after=a-test
 print(output_stationary(2, 2, 2)["c"])
@@ -19,9 +19,9 @@ print(output_stationary(2, 2, 2)["c"])
 def weight_stationary(m, n, k):
     schedule = dict(a=[], b=[], c=[])
     for p in range(k):
-        schedule["b"].append((k - 1 - p,) * n)
+        schedule["b"].append((TERM_FIRST + k - 1 - p,) * n)
     for i in range(m):
-        row = m - 1 - i  # the last input first
+        row = TERM_FIRST + m - 1 - i  # the last input first
         schedule["a"].append(tuple(range(k + row, 2 * k + row)))
         schedule["c"].append(tuple(range(2 * k + row - 1, 2 * k + row - 1 + n)))
     return schedule
@@ -57,7 +57,7 @@ Busy share at batch 8: 2% on the large array and 8% on small ones; at 4096: 91% 
 times the reads of inputs; large ones for training. Requests can be batched.
 
 # %% replace=d-choice
-choices = ("ws", "ws", "os", "is", "os", "is")
+choices = (TERM_CHOICES)
 
 # %% replace=e-plan
 from functools import cache
@@ -103,11 +103,11 @@ def plan(layers, chip):
 # %% replace=challenge-schedule
 def double_buffered(folds, m, rows, cols):
     between = m if m >= 2 * rows else 2 * rows - 1
-    a, b, swap, now = [], [], [], rows
+    a, b, swap, now = [], [], [], TERM_FIRST + rows
     for _ in range(folds):
         swap.append(now)
         # the weights of the next fold as early as the last row allows
-        start = now - between + rows - 1 if b else 0
+        start = now - between + rows - 1 if b else TERM_FIRST
         b.append([[start + j + rows - 1 - p for j in range(cols)] for p in range(rows)])
         a.append([[now + i + p for p in range(rows)] for i in range(m)])
         now += between

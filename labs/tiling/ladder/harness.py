@@ -7,14 +7,14 @@ What the rungs say of profiles is from `profiles/`: an NVIDIA H200, sides of 409
 pass of the profiler, the clock as it was. The record's times are of replays from a graph.
 """
 
-import importlib.util
 import os
 import sys
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
+from mlsys.bench import ladder
 from mlsys.errors import UserError
 from mlsys.measure.device import detect_device, torch_sees_gpu
 
@@ -44,31 +44,11 @@ class CannotMultiply(UserError, ValueError):
     """Matrices that a rung cannot multiply."""
 
 
-def rungs() -> list[str]:
-    """Return the names of all rungs, from the bottom up."""
-    return [path.stem for path in sorted(FOLDER.glob("[0-9][0-9]_*.py"))]
-
-
-def title(rung: str) -> str:
-    """Return the name of a rung as the record and the figures have it.
-
-    >>> title("05_large_tiles")
-    'large tiles'
-    """
-    return rung[3:].replace("_", " ")
-
-
-@cache
-def load(rung: str) -> ModuleType:
-    """Import the file of a rung, whose name begins with a digit."""
-    if str(FOLDER) not in sys.path:
-        sys.path.insert(0, str(FOLDER))  # where the rung finds this file
-    spec = importlib.util.spec_from_file_location(f"rung_{rung}", FOLDER / f"{rung}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+rungs = partial(ladder.rungs, FOLDER)
+"""Names of all rungs, from the bottom up."""
+title = ladder.title
+load = partial(ladder.load, FOLDER)
+"""Imports the file of a rung."""
 
 
 def matrices(m: int, n: int, k: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -118,9 +98,7 @@ def climb(rung: str) -> None:
     module = load(Path(rung).stem)
     device = detect_device()
     print(f"on {device.name}" + ("" if device.kind == "gpu" else ", in Triton's interpreter"))
-    needs = getattr(module, "NEEDS", None)
-    if needs and device.kind == "gpu" and (device.capability or (0, 0)) < needs:
-        raise SystemExit(f"not run: this rung needs a GPU of compute capability {needs[0]}.{needs[1]} or more")
+    ladder.check_device(module, device)
     if getattr(module, "COMPILED_ONLY", False) and device.kind == "cpu":
         raise SystemExit("not run: this rung calls a kernel that Triton's interpreter cannot run; it needs a GPU")
     for shape in [*small_shapes(module), *([] if DEVICE == "cpu" else [(SIDE, SIDE, SIDE)])]:

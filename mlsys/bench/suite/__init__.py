@@ -19,16 +19,19 @@
 | sparse matmul by density | dense, CSR, BSR | m, n, k, elements of the weight that are stored |
 | dense layer by batch | vendor library | batch, inputs, outputs |
 | ResNet-50 | queued from Python, graph | images, channels, height, width |
+| GPT-2 small, GPT-2 xl | prefill and decode, queued from Python and from a graph | sequences, tokens of each |
 | convolution | NCHW, NHWC | images, channels, height, width |
 | layout change | copy, to NHWC, to NCHW | images, channels, height, width |
 | softmax, layernorm | torch | rows, columns |
+| unfused chain | ReLU, batch normalization, scale | rows, columns |
+| residual norm | warps 32 to 1 | rows, columns |
 | embedding | torch | bags, rows per bag, elements of a row |
 | launch latency | back to back, graph, launch and wait, empty Triton kernel | elements |
 """
 
 from collections.abc import Callable, Iterator, Mapping
 
-from mlsys.bench.suite import latency, launch, layouts, link, matrix, memory, network, roofs, rowwise, sparse
+from mlsys.bench.suite import decoder, latency, launch, layouts, link, matrix, memory, network, roofs, rowwise, sparse
 from mlsys.bench.suite.setting import Setting, Sizes
 from mlsys.measure.records import Row
 
@@ -51,10 +54,13 @@ MEASUREMENTS: Mapping[str, Callable[[Setting], Iterator[Row]]] = {
     "2:4 sparse matmul": sparse.sparse_matmul,
     "dense layer by batch": matrix.dense_layer_by_batch,
     "ResNet-50": network.resnet50,
+    "GPT-2": decoder.gpt2,
     "convolution": layouts.convolution,
     "layout change": layouts.layout_change,
     "softmax": rowwise.softmax,
     "layernorm": rowwise.layernorm,
+    "unfused chain": rowwise.unfused_chain,
+    "residual norm": rowwise.residual_norm,
     "embedding": rowwise.embedding,
     "launch latency": launch.launch_latency,
     "2:4 sparse matmul, graph": sparse.sparse_matmul_in_graph,

@@ -33,7 +33,7 @@ def convolution(setting: Setting) -> Iterator[Row]:
     }
     how = {"work": op.flop_count / 1e12, "ceiling": ceiling, "rate_unit": "TFLOP/s"}
     for layout, call in calls.items():
-        with torch.no_grad(), torch.backends.cudnn.flags(benchmark=True):
+        with torch.no_grad(), torch.backends.cudnn.flags(enabled=True, benchmark=True):
             others = {other: calls[other] for other in calls if other != layout}
             peers = setting.peers(call, others)
             yield setting.row("convolution", layout, (n, c, h, w), DTYPE, call=call, peers=peers, **how)

@@ -152,7 +152,7 @@ def resnet50(setting: Setting) -> Iterator[Row]:
         flops = sum(op.flop_count for op in net.ops if op.kind in MULTIPLY_ADD_KINDS)
         how = {"call": partial(net, images), "work": flops / 1e12, "ceiling": ceiling, "rate_unit": "TFLOP/s"}
         for variant, graph in (("queued from Python", False), ("graph", True)):
-            with torch.no_grad(), torch.backends.cudnn.flags(benchmark=True):
+            with torch.no_grad(), torch.backends.cudnn.flags(enabled=True, benchmark=True):
                 if not bool(torch.isfinite(net(images)).all()):
                     raise ArithmeticError(f"{NAME} on {batch} images overflows {dtype}: its rate would mean nothing")
                 row = setting.row(NAME, variant, (batch, 3, side, side), dtype, graph=graph, **how)

@@ -1,4 +1,4 @@
-"""Softmax, layernorm and embedding: work of little arithmetic, which moving bytes limits."""
+"""Softmax, norms, element-wise steps and embedding: work of little arithmetic, which moving bytes limits."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -44,6 +44,48 @@ def layernorm(setting: Setting) -> Iterator[Row]:
         moved = ops.layernorm(rows=rows, cols=columns, dtype=dtype).bytes.m_as("byte")
         how = {"call": call, "peers": setting.peers(call, others), "moved": moved, "mix": "copy"}
         yield setting.bandwidth_row("layernorm", "torch", (rows, columns), dtype, **how)
+
+
+def unfused_chain(setting: Setting) -> Iterator[Row]:
+    """Time the three steps of the lab's "fused chain" one by one, as torch runs them, replayed from graphs."""
+    rows, columns, dtype = setting.sizes.rows, setting.sizes.chain_columns, setting.half
+    kind = PRECISIONS[dtype]
+    x = setting.randn(rows, columns, dtype=kind)
+    mean, gamma, beta, scale = (setting.randn(columns, dtype=kind) for _ in range(4))
+    var = setting.randn(columns, dtype=kind).square()
+    steps = {
+        "ReLU": (partial(functional.relu, x), 0),
+        "batch normalization": (partial(functional.batch_norm, x, mean, var, gamma, beta, False, 0.1, EPSILON), 4),
+        "scale": (partial(torch.mul, x, scale), 1),
+    }
+    for variant, (call, vectors) in steps.items():
+        moved = (2 * rows + vectors) * columns * x.element_size()
+        how = {"call": call, "moved": moved, "mix": "copy", "graph": True}
+        yield setting.bandwidth_row("unfused chain", variant, (rows, columns), dtype, **how)
+
+
+def residual_norm(setting: Setting) -> Iterator[Row]:
+    """Time a sum and its RMS normalization as one kernel with fewer and fewer warps, beside torch, from graphs.
+
+    Fewer warps give each thread more of the row, until its registers do not suffice.
+    """
+    from mlsys.measure.triton_kernels import add_norm
+
+    rows, columns, dtype = setting.sizes.rows, setting.sizes.norm_columns, setting.half
+    x, r = (setting.randn(rows, columns, dtype=PRECISIONS[dtype]) for _ in range(2))
+    g = setting.randn(columns, dtype=PRECISIONS[dtype])
+    out = torch.empty_like(x), torch.empty_like(x)
+
+    def separate(x: torch.Tensor, r: torch.Tensor, g: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        h = x + r
+        return h, functional.rms_norm(h, (columns,), g, EPSILON)
+
+    moved = (4 * rows + 1) * columns * x.element_size()
+    for warps in setting.sizes.norm_warps:
+        call = partial(add_norm, x, r, g, out, EPSILON, warps)
+        others = {"eager torch": partial(separate, x, r, g)} | compiled(separate, x, r, g)
+        how = {"call": call, "peers": setting.peers(call, others), "moved": moved, "mix": "copy", "graph": True}
+        yield setting.bandwidth_row("residual norm", f"warps {warps}", (rows, columns), dtype, **how)
 
 
 def embedding(setting: Setting) -> Iterator[Row]:

@@ -52,10 +52,17 @@ class Sizes:
     batches: tuple[int, ...] = tuple(2**power for power in range(10))
     images: tuple[int, ...] = (1, 32, 256)
     image_side: int = 224
+    decoders: tuple[str, ...] = ("small", "xl")
+    context: int = 512
+    prompts: tuple[int, ...] = (1, 8)
+    sequences: tuple[int, ...] = (1, 8, 64)
     layout_images: tuple[int, int, int, int] = (32, 128, 56, 56)
     layout_filters: int = 256
     rows: int = 65536
     columns: tuple[int, ...] = (1024, 4096, 8192)
+    chain_columns: int = 4096
+    norm_columns: int = 8192
+    norm_warps: tuple[int, ...] = (32, 16, 8, 4, 2, 1)
     table_bytes: int = 2**30
     bags: int = 65536
     bag_size: int = 32

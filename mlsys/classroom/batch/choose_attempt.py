@@ -7,7 +7,7 @@ is recorded beside the kept attempt, so that none is judged twice.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from mlsys.classroom.batch.pool import Pool
+from mlsys.classroom.batch.pool import JudgePool
 from mlsys.classroom.batch.task import Judged, Task
 from mlsys.classroom.intake.collect import Collected, put
 from mlsys.classroom.intake.reader import Refused
@@ -47,7 +47,7 @@ class Judging:
     device: str
     cpu_limit_s: int
     time_limit_s: int
-    pool: Pool
+    pool: JudgePool
     state: str
     advance: Callable[[], None]
 
@@ -83,17 +83,18 @@ class Judging:
 
     def _task(self, student: str, digest: str) -> Task | Judged:
         """Return an attempt as a worker takes it, or refused already."""
+        under = self.terms[student, digest]
         try:
-            notebook = self.reader.canonical(self.store.content(self.lab.name, student, digest))
+            notebook = self.reader.canonical(self.store.content(self.lab.name, student, digest), under.term)
         except Refused as reason:
             return Judged(student, digest, refused=str(reason), failed=isinstance(reason, ReadingFailed))
         return Task(
             student=student,
             lab=self.lab.name,
-            version=self.lab.version,
+            version=notebook.metadata["mlsys"]["version"],
             notebook=notebook,
             submission=digest,
-            terms=self.terms[student, digest],
+            terms=under,
             device=self.device,
             cpu_limit_s=self.cpu_limit_s,
             time_limit_s=self.time_limit_s,
@@ -118,7 +119,8 @@ class Judging:
         if counting.notebook is None and not counting.refused:
             try:
                 content = self.store.content(self.lab.name, student, counting.submission)
-                counting = replace(counting, notebook=self.reader.canonical(content))
+                term = self.terms[student, counting.submission].term
+                counting = replace(counting, notebook=self.reader.canonical(content, term))
             except Refused as reason:
                 counting = replace(counting, refused=str(reason))
                 failed = failed or isinstance(reason, ReadingFailed)

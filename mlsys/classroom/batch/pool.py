@@ -10,20 +10,25 @@ lost with a worker or a sandbox is tried once more at the end, with nothing besi
 import math
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
+from mlsys.classroom.batch.device_times import DeviceTime, DeviceTimes
 from mlsys.classroom.batch.task import Judged, Task
 from mlsys.classroom.intake.canonical import released_lab
 from mlsys.classroom.processes.workers import worker
 from mlsys.course.lab import Lab
+from mlsys.course.term import tree_of
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError
+from mlsys.judge.gpus import Gpu, gpus_to_grade_on
 from mlsys.judge.grade_question import GPU_TIME_FACTOR, LIMITS, device_and_versions
 
 _T = TypeVar("_T")
@@ -31,19 +36,58 @@ _SLACK = 2
 """Judging a submission may take this many times as long as its questions may run: the tests take time too."""
 
 
+class JudgePool(Protocol):
+    """Where submissions are judged side by side; leaving its `with` block ends what was started.
+
+    Attributes:
+        workers: how many judge side by side.
+        elsewhere: whether they are on other machines, each of which has checked its own sandbox.
+    """
+
+    elsewhere: bool
+
+    @property
+    def workers(self) -> int:
+        """Return how many judge side by side."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def machine(self, device: str) -> dict[str, Any]:
+        """Return the `device`, "cpu" or "gpu", on which questions would be judged, for an asked one."""
+
+    def prepare(self, task: Task) -> None:
+        """Have every worker open the sandbox for tasks like this one."""
+
+    def judge_all(self, tasks: Iterable[Task | Judged]) -> Iterator[Judged]:
+        """Judge submissions, and yield each as it is done."""
+
+    def device_times(self) -> tuple[DeviceTime, ...]:
+        """Return how busy each GPU was in the last `judge_all`; nothing where that is not known."""
+
+
 class Pool:
     """Processes of this machine that judge submissions side by side; each keeps its sandbox from task to task.
 
-    A process begins when it is first needed. Leaving the `with` block ends them all.
+    A process begins when it is first needed. Leaving the `with` block ends them all. Each process sees one GPU, and the
+    GPUs have the same number of processes, or one more.
 
     Args:
         course: folder of the course, in which a worker finds the lab.
         workers: how many processes judge side by side.
+        first_sandbox: number of the first worker's sandbox, where other pools use this machine too.
+        gpus: those to judge on; by default all of this machine that are of the first one's model.
     """
 
-    def __init__(self, course: Path, workers: int) -> None:
+    elsewhere = False
+
+    def __init__(self, course: Path, workers: int, first_sandbox: int = 0, gpus: Sequence[Gpu] | None = None) -> None:
         self.workers = workers
+        self._gpus = gpus
+        self._times = DeviceTimes(())
         self._course = course
+        self._first_sandbox = first_sandbox
         self._processes: dict[int, ProcessPoolExecutor] = {}
 
     def __enter__(self) -> Self:
@@ -59,15 +103,34 @@ class Pool:
             UserError: a package or the asked device is missing there, or the worker does not start.
         """
         try:
+            self._find_gpus(device)
             return self._submit(0, device_and_versions, device).result()
         except BrokenProcessPool as error:
             raise UserError("the process that judges does not start: is memory short?") from error
+
+    def _find_gpus(self, device: str) -> None:
+        """Ask a worker which GPUs there are, unless that is known, or none is asked for."""
+        if self._gpus is not None or device == "cpu":
+            return
+        self._gpus = self._submit(0, gpus_to_grade_on, device).result()
+        self._times = DeviceTimes(map(str, self._gpus))
+        if len(self._gpus) > 1:
+            self._processes.pop(0).shutdown()  # CUDA has shown it all of them
+
+    def _gpu(self, index: int) -> Gpu | None:
+        """Return the GPU of a worker, if there are any."""
+        return self._gpus[index % len(self._gpus)] if self._gpus else None
+
+    def device_times(self) -> tuple[DeviceTime, ...]:
+        """Return how busy each GPU was in the last `judge_all`; what was tried once more at its end does not count."""
+        return self._times.found()
 
     def prepare(self, task: Task) -> None:
         """Have every worker open the sandbox for tasks like this one, while others do something else.
 
         What goes wrong here goes wrong again, and is reported, when the worker gets its first task.
         """
+        self._find_gpus(task.device)
         for index in range(self.workers):
             self._submit(index, _open_sandbox, task, self._course)
 
@@ -96,7 +159,7 @@ class Pool:
         if not again:
             return
         self._end()  # nothing beside what is tried again, no sandbox of another worker either
-        with Pool(self._course, 1) as alone:
+        with Pool(self._course, 1, self._first_sandbox, self._gpus) as alone:
             for task, judged in alone._in_workers(again):
                 assert task is not None
                 if judged is None:
@@ -119,10 +182,20 @@ class Pool:
             nonlocal upcoming
             if upcoming is None or not idle:
                 return
-            index = idle.pop(0)
-            running[self._submit(index, _judge_one, upcoming, self._course)] = index, upcoming, time.monotonic()
+            self._find_gpus(upcoming.device)
+            on_gpus = Counter(self._gpu(index) for index, *_ in running.values())
+            index = min(idle, key=lambda index: on_gpus[self._gpu(index)])
+            idle.remove(index)
+            future = self._submit(index, _judge_one, upcoming, self._course)
+            running[future] = index, upcoming, time.monotonic()
+            if gpu := self._gpu(index):
+                self._times.begins(str(gpu))
+                future.add_done_callback(partial(_ended, self._times, str(gpu)))
             upcoming = None
+            self._times.submissions_wait(more)
 
+        self._times = DeviceTimes(map(str, self._gpus or ()))
+        self._times.submissions_wait(more)
         while more or running:
             while more and upcoming is None:  # one more than there are workers: it is read while they judge
                 found = next(waiting, None)
@@ -130,6 +203,7 @@ class Pool:
                     yield None, found
                 else:
                     upcoming, more = found, found is not None
+                    self._times.submissions_wait(more)
                     give_upcoming()
             done, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
@@ -151,13 +225,19 @@ class Pool:
             with suppress(BrokenProcessPool):
                 return self._processes[index].submit(function, *args)
             self._processes.pop(index).shutdown()
-        process = self._processes[index] = worker(index, self.workers)
+        gpu = self._gpu(index)
+        process = worker(index, self.workers, self._first_sandbox, gpu.visible if gpu else "")
+        self._processes[index] = process
         return process.submit(function, *args)
 
     def _end(self) -> None:
         """End all workers."""
         while self._processes:
             self._processes.popitem()[1].shutdown()
+
+
+def _ended(times: DeviceTimes, gpu: str, _: Future[Judged]) -> None:
+    times.ends(gpu)
 
 
 def time_limit_s(lab: Lab, device: str, cpu_limit_s: int) -> int:
@@ -191,10 +271,18 @@ def _judge_one(task: Task, course: Path) -> Judged:
     signal.alarm(task.time_limit_s)  # ends this process; the next submission sets it anew
     started_s = time.monotonic()
     tree = CourseTree(course)
-    if (version := released_lab(tree, task.lab).version) != task.version:
+    if (version := released_lab(tree_of(tree, task.lab, task.terms.term), task.lab).version) != task.version:
         raise UserError(f"{task.lab} is at version {version} here, not at {task.version}: release it again, then grade")
     questions = judge_questions(
-        tree, task.lab, task.notebook, task.device, task.cpu_limit_s, task.terms, only=task.only, tries=1
+        tree,
+        task.lab,
+        task.notebook,
+        task.device,
+        task.cpu_limit_s,
+        task.terms,
+        only=task.only,
+        tries=1,
+        hidden=task.hidden,
     )
     return Judged(
         task.student,

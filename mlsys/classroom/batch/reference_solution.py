@@ -8,11 +8,12 @@ the reference.
 from collections.abc import Iterable
 from textwrap import indent
 
-from mlsys.classroom.batch.pool import Pool
+from mlsys.classroom.batch.pool import JudgePool
 from mlsys.classroom.batch.task import Judged, Task
 from mlsys.classroom.intake.canonical import released_lab
 from mlsys.classroom.store.record import WAITING
 from mlsys.classroom.store.run import Terms
+from mlsys.course.term import tree_of
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError
 from mlsys.grading.draws import SEED_VARIABLE
@@ -28,7 +29,7 @@ class LabFault(UserError):
 
 
 def reference_tasks(tree: CourseTree, lab: str, terms: Iterable[Terms], *, device: str, cpu_limit_s: int) -> list[Task]:
-    """Return the judging of the lab's reference solution, as it is released now, under each of these terms.
+    """Return the judging of the lab's reference solution, as it was released last in its term, under each of these.
 
     Args:
         tree: the course.
@@ -37,26 +38,27 @@ def reference_tasks(tree: CourseTree, lab: str, terms: Iterable[Terms], *, devic
         device: "cpu", "gpu" or "auto".
         cpu_limit_s: seconds of computing that one question may use.
     """
-    released = released_lab(tree, lab)
-    notebook = released.notebook
-    notebook.metadata["mlsys"]["submitted_version"] = released.version
-    return [
-        Task(
-            student="",
-            lab=lab,
-            version=released.version,
-            notebook=notebook,
-            submission=str(number),
-            terms=under,
-            device=device,
-            cpu_limit_s=cpu_limit_s,
-            time_limit_s=MAX_JUDGING_S,
+    tasks = []
+    for number, under in enumerate(terms):
+        released = released_lab(tree_of(tree, lab, under.term), lab)
+        released.notebook.metadata["mlsys"]["submitted_version"] = released.version
+        tasks.append(
+            Task(
+                student="",
+                lab=lab,
+                version=released.version,
+                notebook=released.notebook,
+                submission=str(number),
+                terms=under,
+                device=device,
+                cpu_limit_s=cpu_limit_s,
+                time_limit_s=MAX_JUDGING_S,
+            )
         )
-        for number, under in enumerate(terms)
-    ]
+    return tasks
 
 
-def check_reference_solution(pool: Pool, tasks: Iterable[Task]) -> None:
+def check_reference_solution(pool: JudgePool, tasks: Iterable[Task]) -> None:
     """Judge a reference solution.
 
     Args:

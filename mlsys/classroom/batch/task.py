@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from nbformat import NotebookNode
 
-from mlsys.classroom.store.record import REFUSED, QuestionRecord, Record
+from mlsys.classroom.store.record import REFUSED, HandedIn, QuestionRecord, Record
 from mlsys.classroom.store.run import Terms
 from mlsys.course.lab import Lab
 
@@ -26,6 +26,7 @@ class Task:
         cpu_limit_s: seconds of computing that one question may use.
         time_limit_s: seconds after which the judging is given up.
         only: names of the questions to judge; all of them when empty.
+        hidden: whether hidden tests run too; without them, only questions with visible tests are judged.
     """
 
     student: str
@@ -38,6 +39,7 @@ class Task:
     cpu_limit_s: int
     time_limit_s: int
     only: tuple[str, ...] = ()
+    hidden: bool = True
 
 
 @dataclass(frozen=True)
@@ -52,9 +54,11 @@ class Judged:
         notebook: the canonical notebook; None where the submission is refused or was judged in an earlier run.
         terms: what the submission was judged under; None where it is refused.
         device: "cpu" or "gpu", on the machine that judged.
+        gpu: name and UUID of the GPU that judged; empty on a CPU.
         versions: those of python, torch and triton on the machine that judged.
         seconds: how long judging took.
         failed: whether the judge itself failed, so that the submission is to be judged again in the next run.
+        handed_in: how the submission was handed in.
     """
 
     student: str
@@ -64,9 +68,11 @@ class Judged:
     notebook: NotebookNode | None = None
     terms: Terms | None = None
     device: str = ""
+    gpu: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
     seconds: float = 0.0
     failed: bool = False
+    handed_in: HandedIn = field(default_factory=HandedIn)
 
     @property
     def lost(self) -> tuple[str, ...]:
@@ -91,10 +97,12 @@ class Judged:
             record.submission,
             () if record.refused else record.questions,
             record.refused,
-            terms=None if record.refused else Terms(record.run, record.seed, record.sandboxed),
+            terms=None if record.refused else Terms(record.run, record.seed, record.sandboxed, record.term),
             device=record.device,
+            gpu=record.gpu,
             versions=record.versions,
             seconds=record.seconds,
+            handed_in=record.handed_in,
         )
 
     def record(self, lab: Lab, state: str = "") -> Record:
@@ -111,6 +119,7 @@ class Judged:
             graded_at=datetime.now(UTC).isoformat(timespec="seconds"),
             state=state,
             submission=self.submission,
+            handed_in=self.handed_in,
         )
         if self.refused or self.terms is None:
             questions = (
@@ -123,10 +132,12 @@ class Judged:
             common,
             version=about.get("submitted_version", lab.version),
             device=self.device,
+            gpu=self.gpu,
             versions=dict(self.versions),
             run=self.terms.run,
             seed=self.terms.seed,
             sandboxed=self.terms.sandboxed,
             repairs=tuple(about.get("repairs", ())),
             questions=self.questions,
+            term=self.terms.term,
         )

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from html import escape
-from importlib.resources import files
 
 import jinja2
 from markupsafe import Markup
@@ -20,6 +19,8 @@ from mlsys.classroom.gradebook.quote_answers import is_students, written, writte
 from mlsys.classroom.intake.normalize import ADDED, grade_id, is_answer
 from mlsys.classroom.processes.limited import limited
 from mlsys.classroom.store.record import QuestionRecord, Record
+from mlsys.classroom.students.late import Late, how_late
+from mlsys.classroom.templates import page_file, page_templates
 from mlsys.course.starter import without_hidden_tests
 from mlsys.grading.error_map import ErrorMap
 
@@ -52,6 +53,7 @@ class Page:
     repairs: Sequence[str] = ()
     refused: str = ""
     penalty: float = 0.0
+    late: Late | None = None
     added: Sequence[str] = field(default_factory=tuple)
     sandboxed: bool = True
     plain: bool = False
@@ -72,9 +74,7 @@ class Page:
         return sum(question.record.waiting for question in self.questions)
 
 
-def feedback_page(
-    notebook: NotebookNode, record: Record, comments: Mapping[str, str], late_penalty: float = 0.0
-) -> str:
+def feedback_page(notebook: NotebookNode, record: Record, comments: Mapping[str, str]) -> str:
     """Return the page for an autograded notebook.
 
     If it cannot be made in time, it shows the student's texts without markup or colors; if even that fails, verdicts
@@ -84,14 +84,30 @@ def feedback_page(
         notebook: the autograded notebook.
         record: how it was graded, with the points that a person gave.
         comments: what a person wrote beside the answers, by grade_id.
-        late_penalty: points that are taken off.
     """
     for plain in (False, True):
         try:
-            return limited(_page, notebook, record, comments, late_penalty, plain, time_s=MAX_PAGE_S)
+            return limited(_page, notebook, record, comments, plain, time_s=MAX_PAGE_S)
         except Exception as error:  # a score never depends on its page
             _log.warning("the feedback page of %s is simpler than usual: %s", record.student, type(error).__name__)
-    return _bare(title_of(notebook, record.lab), record.student, record.questions, late_penalty)
+    return _bare(title_of(notebook, record.lab), record.student, record.questions, record.penalty)
+
+
+def shown_answers(notebook: NotebookNode, record: Record) -> Page:
+    """Return what a page shows of an autograded notebook, for somebody who marks it; texts as HTML that is safe.
+
+    If it cannot be made in time, texts are plain; if even that fails, there are verdicts and points alone.
+    """
+    for plain in (False, True):
+        try:
+            return limited(_shown_answers, notebook, record, plain, time_s=MAX_PAGE_S)
+        except Exception as error:
+            _log.warning("the answers of %s are shown more simply: %s", record.student, type(error).__name__)
+    return Page(record.lab, record.student, [QuestionResult(question) for question in record.questions], plain=True)
+
+
+def _shown_answers(notebook: NotebookNode, record: Record, plain: bool) -> Page:
+    return page_of(notebook, record, {}, plain=plain)
 
 
 def refusal_page(title: str, student: str, reason: str) -> str:
@@ -113,18 +129,11 @@ def title_of(notebook: NotebookNode, name: str) -> str:
     return next(headings, name)
 
 
-def _page(notebook: NotebookNode, record: Record, comments: Mapping[str, str], late_penalty: float, plain: bool) -> str:
-    return render(page_of(notebook, record, comments, late_penalty, plain=plain))
+def _page(notebook: NotebookNode, record: Record, comments: Mapping[str, str], plain: bool) -> str:
+    return render(page_of(notebook, record, comments, plain=plain))
 
 
-def page_of(
-    notebook: NotebookNode,
-    record: Record,
-    comments: Mapping[str, str],
-    late_penalty: float = 0.0,
-    *,
-    plain: bool = False,
-) -> Page:
+def page_of(notebook: NotebookNode, record: Record, comments: Mapping[str, str], *, plain: bool = False) -> Page:
     """Return what the page says, its texts as HTML, or as plain text if `plain`; called in the helper process only."""
     questions = {question.grade_id: question for question in record.questions}
     return Page(
@@ -136,7 +145,8 @@ def page_of(
             if _is_graded(cell)
         ],
         repairs=record.repairs,
-        penalty=late_penalty,
+        penalty=record.penalty,
+        late=record.handed_in.late,
         sandboxed=record.sandboxed,
         added=[_shown(cell, plain) for cell in notebook.cells if cell.metadata.get("mlsys", {}).get("role") == ADDED],
         plain=plain,
@@ -196,26 +206,26 @@ def render(page: Page) -> str:
     return template.render(page=page, style=style) + "\n"
 
 
+def styles() -> str:
+    """Return the style sheet of the page."""
+    return _template_and_style()[1]
+
+
 @cache
 def _template_and_style() -> tuple[jinja2.Template, str]:
-    environment = jinja2.Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
-    )
-    environment.filters["code_spans"] = _code_spans
-    environment.filters["heading"] = _heading
-    folder = files("mlsys.classroom.gradebook").joinpath("templates")
-    template = environment.from_string(folder.joinpath("feedback.html.j2").read_text(encoding="utf-8"))
-    return template, folder.joinpath("feedback.css").read_text(encoding="utf-8")
+    package = "mlsys.classroom.gradebook"
+    templates = page_templates(package, code_spans=code_spans, heading=heading, how_late=how_late)
+    return templates.get_template("feedback.html.j2"), page_file(package, "feedback.css")
 
 
-def _code_spans(text: str) -> Markup:
+def code_spans(text: str) -> Markup:
     """Return plain text as HTML, with code where it is between backticks; everything is escaped."""
     return Markup(_CODE_SPAN.sub(r"<code>\1</code>", escape(text)))
 
 
-def _heading(record: QuestionRecord) -> Markup:
+def heading(record: QuestionRecord) -> Markup:
     """Return the letter and title of a question, as in "a. Count the bytes"; other names only repeat the title."""
     if not record.title:
-        return _code_spans(record.question)
+        return code_spans(record.question)
     letter = record.question.partition("-")[0]
-    return _code_spans(f"{letter}. {record.title}" if len(letter) == 1 else record.title)
+    return code_spans(f"{letter}. {record.title}" if len(letter) == 1 else record.title)

@@ -1,9 +1,11 @@
-"""nbgrader's gradebook of a class: refusals in, its own export out, and the settings for grading."""
+"""nbgrader's gradebook of a class: refusals, names and due times in, its own export out, the settings for grading."""
 
 from pathlib import Path
 
 from nbgrader.plugins.export import CsvExportPlugin
 
+from mlsys.classroom.students.deadlines import aware
+from mlsys.classroom.students.roster import Roster
 from mlsys.course.nbgrader import log_to, nbgrader_config, open_gradebook
 from mlsys.course.tree import CourseTree
 from mlsys.judge.grade_question import LIMITS
@@ -15,11 +17,46 @@ def record_refusal(tree: CourseTree, lab: str, student: str, reason: str) -> Non
         gradebook.update_or_create_student(student)
         submission = gradebook.update_or_create_submission(lab, student)
         for notebook in submission.notebooks:
+            notebook.late_submission_penalty = None
             for grade in notebook.grades:
                 grade.auto_score, grade.needs_manual_grade = 0.0, False
             for comment in notebook.comments:
                 comment.auto_comment = f"refused: {reason}"
         gradebook.db.commit()
+
+
+def enter_roster(tree: CourseTree, lab: str, roster: Roster) -> None:
+    """Enter names, addresses and due times in the gradebook, for formgrader; of students who are in it already.
+
+    nbgrader has one due time for a lab, and an extension for a student: the earliest due time, and how much later each
+    one's is. It knows no late days.
+    """
+    due = {one.id: aware(one.due[lab], "the due time") for one in roster.students.values() if lab in one.due}
+    first = min(due.values(), default=None)
+    with open_gradebook(tree) as gradebook:
+        # nbgrader keeps times in UTC, without saying so.
+        gradebook.find_assignment(lab).duedate = first.replace(tzinfo=None) if first else None
+        for row in gradebook.students:
+            if row.id in roster.students:
+                about = roster.students[row.id]
+                row.last_name, row.first_name = _last_and_first(about.name) if about.name else (None, None)
+                row.email = next((text for text in (about.sis_login_id, about.id) if "@" in text), None)
+        for submission in gradebook.assignment_submissions(lab):
+            own = due.get(submission.student.id)
+            submission.extension = own - first if own and first and own > first else None
+        gradebook.db.commit()
+
+
+def _last_and_first(name: str) -> tuple[str, str]:
+    """Return a name as formgrader shows it, last name first; what stands before a comma is the last name.
+
+    >>> _last_and_first("Baker, Ann"), _last_and_first("Ann Mary Baker"), _last_and_first("Madonna")
+    (('Baker', 'Ann'), ('Baker', 'Ann Mary'), ('Madonna', ''))
+    """
+    last, comma, first = name.partition(",")
+    if not comma:
+        first, _, last = name.rpartition(" ")
+    return last.strip(), first.strip()
 
 
 def export_gradebook(tree: CourseTree, lab: str, path: Path) -> None:

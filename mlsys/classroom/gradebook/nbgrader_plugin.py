@@ -29,9 +29,11 @@ from mlsys.classroom.gradebook.quote_answers import quote_written
 from mlsys.classroom.gradebook.scores import comments_of_people, marks_in, show_verdicts, write_scores
 from mlsys.classroom.intake.canonical import released_lab
 from mlsys.classroom.intake.reading import canonical_with_limits, read_with_limits
-from mlsys.classroom.store.store import FileStore
-from mlsys.classroom.store.terms import terms
+from mlsys.classroom.store.configured import store_of
+from mlsys.classroom.store.record import HandedIn
+from mlsys.classroom.store.terms import term_of, terms
 from mlsys.course.digest import digest
+from mlsys.course.nbgrader import check_database
 from mlsys.course.starter import starter
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError
@@ -71,7 +73,7 @@ def configure(c: Config) -> None:
         RunQuestions,
         steps.LimitOutput,
         SaveScores,
-        steps.AssignLatePenalties,
+        LatePenalty,
         SaveRecord,
         QuoteWrittenAnswers,
     ]
@@ -111,7 +113,8 @@ class Normalize(NbGraderPreprocessor):  # type: ignore[misc]
         """Normalize one submission."""
         tree, lab, student = course_tree(), resources["nbgrader"]["assignment"], resources["nbgrader"]["student"]
         submission = digest(tree.submitted(lab, student).read_bytes())
-        return canonical_with_limits(tree, lab, nb, submission), resources
+        term = term_of(store_of(tree), lab, student, submission)
+        return canonical_with_limits(tree, lab, nb, submission, term), resources
 
 
 class RunQuestions(NbGraderPreprocessor):  # type: ignore[misc]
@@ -124,11 +127,13 @@ class RunQuestions(NbGraderPreprocessor):  # type: ignore[misc]
         """Run all questions of one submission."""
         tree, name, student = course_tree(), resources["nbgrader"]["assignment"], resources["nbgrader"]["student"]
         submission = nb.metadata["mlsys"]["submitted_digest"]
-        under = terms(FileStore(tree), name, student, submission)
+        under = terms(store_of(tree), name, student, submission)
         under = replace(under, sandboxed=True)  # only `mlsys grade` can be told to go on without
         questions = judge_questions(tree, name, nb, self.device, self.cpu_limit_s, under)
         here = device_and_versions(self.device)
-        judged = Judged(student, submission, questions, notebook=nb, terms=under, **here)
+        old = store_of(tree).record(name, student)
+        handed_in = old.handed_in if old and old.submission == submission else HandedIn()
+        judged = Judged(student, submission, questions, notebook=nb, terms=under, handed_in=handed_in, **here)
         record = resources["mlsys_record"] = judged.record(released_lab(tree, name))
         show_verdicts(nb, record)
         return nb, resources
@@ -140,10 +145,28 @@ class SaveScores(NbGraderPreprocessor):  # type: ignore[misc]
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> Processed:
         """Write the gradebook for one submission."""
         about = resources["nbgrader"]
+        check_database(course_tree(), about["db_url"])
         with Gradebook(about["db_url"]) as gradebook:
             place = about["notebook"], about["assignment"], about["student"]
             write_scores(gradebook.find_submission_notebook(*place), nb, resources["mlsys_record"])
             gradebook.db.commit()
+        return nb, resources
+
+
+class LatePenalty(steps.AssignLatePenalties):  # type: ignore[misc]
+    """Takes off what the roster's rule says; without one, what nbgrader's own plugin says."""
+
+    def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> Processed:
+        """Write the penalty of one submission."""
+        nb, resources = super().preprocess(nb, resources)
+        about, record = resources["nbgrader"], resources["mlsys_record"]
+        if record.ruled:
+            with Gradebook(about["db_url"]) as gradebook:
+                place = about["notebook"], about["assignment"], about["student"]
+                submitted = gradebook.find_submission_notebook(*place)
+                marked = record.marked(marks_in(about["student"], [submitted]))
+                submitted.late_submission_penalty = marked.penalty or None
+                gradebook.db.commit()
         return nb, resources
 
 
@@ -152,7 +175,7 @@ class SaveRecord(NbGraderPreprocessor):  # type: ignore[misc]
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> Processed:
         """Record one submission."""
-        FileStore(course_tree()).save_record(resources["mlsys_record"])
+        store_of(course_tree()).save_record(resources["mlsys_record"])
         return nb, resources
 
 
@@ -174,8 +197,7 @@ class FeedbackExporter(Exporter):
     def from_notebook_node(self, nb: NotebookNode, resources: Any = None, **kw: Any) -> Any:
         """Convert one graded notebook."""
         nb, resources = super().from_notebook_node(nb, resources, **kw)
-        penalty = float(resources["nbgrader"].get("late_penalty") or 0)
-        return feedback_page(nb, resources["mlsys_record"], resources["mlsys_comments"], penalty), resources
+        return feedback_page(nb, resources["mlsys_record"], resources["mlsys_comments"]), resources
 
 
 class GetMarks(NbGraderPreprocessor):  # type: ignore[misc]
@@ -184,13 +206,14 @@ class GetMarks(NbGraderPreprocessor):  # type: ignore[misc]
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> Processed:
         """Look up one graded submission."""
         about = resources["nbgrader"]
-        record = FileStore(course_tree()).record(about["assignment"], about["student"])
+        record = store_of(course_tree()).record(about["assignment"], about["student"])
         if record is None or record.refused:
             reason = record.refused if record else "there is no record of it that can be read"
             raise UserError(f"{about['student']}: {reason}; run `mlsys grade {about['assignment']}` again")
         with Gradebook(about["db_url"]) as gradebook:
             place = about["notebook"], about["assignment"], about["student"]
             submitted = gradebook.find_submission_notebook(*place)
-            resources["mlsys_record"] = record.marked(marks_in(about["student"], [submitted]))
+            penalty = float(submitted.late_submission_penalty or 0)
+            resources["mlsys_record"] = record.marked(marks_in(about["student"], [submitted]), penalty)
             resources["mlsys_comments"] = comments_of_people(submitted)
         return nb, resources

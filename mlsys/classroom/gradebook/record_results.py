@@ -4,8 +4,10 @@ import errno
 import logging
 import shutil
 import sqlite3
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import replace
 from typing import TypeGuard
 
@@ -18,7 +20,7 @@ from mlsys.classroom.gradebook.scores import write_results
 from mlsys.classroom.store.store import Store
 from mlsys.core.files import write_atomically
 from mlsys.course.lab import Lab
-from mlsys.course.nbgrader import NbgraderFailed
+from mlsys.course.nbgrader import PATIENCE_S, NbgraderFailed
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError
 
@@ -36,6 +38,9 @@ _SQLITE = (
 )
 """Errors by which SQLite says that the course's folder, not a submission, is at fault."""
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_FULL = ("53000", "53100", "53200")
+"""Codes by which PostgreSQL says that it has no room."""
+_PAUSE_S = 0.25
 _IN_LOGS = (
     "disk is full",
     "disk i/o error",
@@ -74,7 +79,8 @@ def record_result(tree: CourseTree, store: Store, lab: Lab, judged: Judged, stat
         return
     record = judged.record(lab, state)
     try:
-        write_results(tree, record, judged.notebook)
+        notebook = judged.notebook
+        _despite_lost_connections(lambda: write_results(tree, record, deepcopy(notebook)))
     except (OSError, OperationalError):
         raise  # the course's folder is at fault: see `disk_faults`
     except Exception as error:
@@ -89,10 +95,38 @@ def record_result(tree: CourseTree, store: Store, lab: Lab, judged: Judged, stat
 
 def _refuse(tree: CourseTree, store: Store, lab: Lab, judged: Judged, state: str) -> None:
     student, reason = judged.student, judged.refused
-    record_refusal(tree, lab.name, student, reason)
+    _despite_lost_connections(lambda: record_refusal(tree, lab.name, student, reason))
     shutil.rmtree(tree.autograded(lab.name, student).parent, ignore_errors=True)
     write_atomically(tree.feedback(lab.name, student), refusal_page(lab.title, student, reason).encode())
     store.save_record(judged.record(lab, state))
+
+
+def _despite_lost_connections(write: Callable[[], None]) -> None:
+    """Write into the gradebook; again from the beginning if a database's connection is lost on the way."""
+    give_up_s = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return write()
+        except Exception as error:
+            if not _is_lost(error) or time.monotonic() > give_up_s:
+                raise
+        time.sleep(_PAUSE_S)
+
+
+def _is_lost(error: BaseException) -> bool:
+    """Return whether a database's connection was lost; nbgrader puts other errors around some of the driver's."""
+    one: BaseException | None = error
+    while one is not None:
+        if isinstance(one, DBAPIError) and _is_database(one):
+            full = getattr(one.orig, "sqlstate", None) in _FULL
+            return not full and (one.connection_invalidated or isinstance(one, OperationalError))
+        one = one.__cause__ or one.__context__
+    return False
+
+
+def _is_database(error: BaseException) -> bool:
+    """Return whether the driver of PostgreSQL raised an error; it may not be installed."""
+    return isinstance(error, DBAPIError) and type(error.orig).__module__.partition(".")[0] == "psycopg"
 
 
 @contextmanager
@@ -141,6 +175,8 @@ def fault_of_machine(error: BaseException) -> str:
     while one is not None:
         if isinstance(one, OSError) and one.errno in _ERRNOS:
             return f"{one.filename}: {one.strerror}" if one.filename else str(one.strerror)
+        if _is_database(one) and isinstance(one, OperationalError):
+            return " ".join(str(one.orig).split())
         cause = one.orig if isinstance(one, DBAPIError) else one
         # The lowest byte is the kind of error, the others say more of it.
         if isinstance(cause, sqlite3.Error) and getattr(cause, "sqlite_errorcode", 0) & 0xFF in _SQLITE:
@@ -156,6 +192,12 @@ def _fault_in_log(text: str) -> str:
 
 
 def _cure(tree: CourseTree, fault: str) -> str:
+    if tree.database.is_file():
+        place = tree.database.read_text(encoding="utf-8").strip()
+        return (
+            f"{tree.root} or {place} cannot be written ({fault}): make room, or start the database; then run the same "
+            "command again. What is graded is kept."
+        )
     return (
         f"{tree.root} cannot be written ({fault}): make room on its disk, correct its permissions, or close whatever "
         "else uses its gradebook; then run the same command again. What is graded is kept."

@@ -18,8 +18,9 @@ from mlsys.classroom.gradebook.quote_answers import quote_written
 from mlsys.classroom.intake.normalize import grade_id, is_answer
 from mlsys.classroom.store.record import QuestionRecord, Record
 from mlsys.core.files import write_atomically
-from mlsys.course.nbgrader import nbgrader_config, open_gradebook
+from mlsys.course.nbgrader import gradebook_url, nbgrader_config, open_gradebook
 from mlsys.course.notebook import new_output, write_notebook
+from mlsys.course.term import present_term
 from mlsys.course.tree import CourseTree
 
 
@@ -40,7 +41,7 @@ def write_results(tree: CourseTree, record: Record, notebook: NotebookNode) -> N
         submitted = _submitted(gradebook, tree, lab, student)
         # Kept until the end: grades and comments then find their cells here, and ask for none of them one by one.
         _cells = gradebook.db.query(BaseCell).filter(BaseCell.notebook_id == submitted.notebook.id).all()
-        _restore(notebook, submitted)
+        _restore(notebook, submitted, hidden=record.term == present_term(tree))
         write_scores(submitted, notebook, record)
         if submitted.assignment.total_seconds_late > 0 or submitted.late_submission_penalty:
             gradebook.db.commit()  # nbgrader's step opens the gradebook by itself
@@ -48,10 +49,11 @@ def write_results(tree: CourseTree, record: Record, notebook: NotebookNode) -> N
             gradebook.db.expire_all()
         quote_written(notebook)
         write_notebook(notebook, tree.autograded(lab, student))
-        marked, comments = record.marked(marks_in(student, [submitted])), comments_of_people(submitted)
         penalty = float(submitted.late_submission_penalty or 0)
+        marked, comments = record.marked(marks_in(student, [submitted]), penalty), comments_of_people(submitted)
+        submitted.late_submission_penalty = marked.penalty or None
         gradebook.db.commit()
-    page = feedback_page(notebook, marked, comments, penalty)
+    page = feedback_page(notebook, marked, comments)
     write_atomically(tree.feedback(lab, student), page.encode())
 
 
@@ -131,16 +133,19 @@ def _submitted(gradebook: Gradebook, tree: CourseTree, lab: str, student: str) -
     return next(notebook for notebook in submission.notebooks if notebook.name == lab)
 
 
-def _restore(notebook: NotebookNode, submitted: SubmittedNotebook) -> None:
-    """Give locked cells the instructor's source, hidden tests included, and every cell the checksum of its own."""
+def _restore(notebook: NotebookNode, submitted: SubmittedNotebook, *, hidden: bool) -> None:
+    """Give locked cells the instructor's source, hidden tests included, and every cell the checksum of its own.
+
+    The gradebook has the source of the present term: what is of an earlier one keeps the cells that the student saw.
+    """
     sources = {cell.name: cell for cell in submitted.notebook.source_cells}
     for cell in notebook.cells:
         if source := sources.get(grade_id(cell)):
             cell.metadata["nbgrader"]["checksum"] = source.checksum
-            if is_locked(cell):
+            if hidden and is_locked(cell):
                 cell.source = source.source
 
 
 def _assign_late_penalty(tree: CourseTree, lab: str, student: str, notebook: NotebookNode) -> None:
-    about = {"notebook": lab, "assignment": lab, "student": student, "db_url": tree.gradebook_url}
+    about = {"notebook": lab, "assignment": lab, "student": student, "db_url": gradebook_url(tree)}
     AssignLatePenalties(config=nbgrader_config(tree)).preprocess(notebook, {"nbgrader": about})

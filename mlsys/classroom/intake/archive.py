@@ -33,6 +33,8 @@ MAX_TOTAL_BYTES = 4_000_000_000
 MAX_RATIO = 100
 RATIO_COUNTS_FROM_BYTES = 5_000_000
 """A notebook this big that was packed by more than `MAX_RATIO` holds one thing repeated."""
+_UTF_8 = 0x800
+"""Flag of an entry whose name is UTF-8."""
 ENTRY_BYTES = 246
 """What a file takes in a zip's directory: 46 bytes, and up to 200 for its name and extra fields."""
 DAMAGED = (
@@ -141,13 +143,14 @@ def members(path: Path, archive: zipfile.ZipFile) -> Iterator[SubmittedFile]:
     if sum(member.compress_size for member in entries) > path.stat().st_size:
         raise BadArchive(f"{path} holds files that overlap, as no honest zip does: download the submissions again")
     # Some programs begin every name with the folder itself.
-    names = [member.filename.removeprefix("./") for member in entries]
+    names = [_decoded(member, member.filename).removeprefix("./") for member in entries]
     folders = {parent for name in names if not _too_deep(name) for parent in _folders(name)}
     for member, name in zip(entries, names, strict=True):
         if member.orig_filename == "./":
             continue
-        if not safe_name(member.orig_filename.removeprefix("./")):
-            yield SubmittedFile(ascii(member.orig_filename)[1:-1], refused=BAD_NAME)
+        original = _decoded(member, member.orig_filename)
+        if not safe_name(original.removeprefix("./")):
+            yield SubmittedFile(ascii(original)[1:-1], refused=BAD_NAME)
         elif _too_deep(name):
             yield SubmittedFile(name, refused=TOO_DEEP)
         elif not name.endswith("/"):
@@ -157,6 +160,20 @@ def members(path: Path, archive: zipfile.ZipFile) -> Iterator[SubmittedFile]:
             yield SubmittedFile(name, reason, size, partial(_extract, archive, member))
         elif name not in folders:
             yield SubmittedFile(name, refused=NOTHING)
+
+
+def _decoded(member: zipfile.ZipInfo, name: str) -> str:
+    """Return a name of an entry, decoded.
+
+    macOS and Info-ZIP write UTF-8 without the flag that says so, and `zipfile` then takes the bytes for code page 437.
+    Bytes that happen to be UTF-8 and were meant otherwise are very rare.
+    """
+    if member.flag_bits & _UTF_8:
+        return name
+    try:
+        return name.encode("cp437").decode()
+    except UnicodeError:
+        return name
 
 
 def _too_deep(name: str) -> bool:

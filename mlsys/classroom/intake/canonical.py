@@ -6,6 +6,8 @@ version can run with them, whatever the notebook says.
 
 import ast
 from collections.abc import Iterable
+from copy import deepcopy
+from dataclasses import replace
 
 from nbformat import NotebookNode
 
@@ -22,6 +24,14 @@ def released_lab(tree: CourseTree, name: str, version: str = "") -> Lab:
     """Read the lab as it was released, in a version that is kept, or now."""
     path = tree.version(name, version) if version else tree.source(name)
     return Lab.of_notebook(read_notebook(path), str(path))
+
+
+def visible_lab(lab: Lab) -> Lab:
+    """Return a lab without its hidden tests."""
+    notebook = deepcopy(lab.notebook)
+    for cell in notebook.cells:
+        cell.source = without_hidden_tests(cell.source)
+    return replace(lab, cells=Lab.of_notebook(notebook, lab.name).cells, notebook=notebook)
 
 
 def canonical_notebook(tree: CourseTree, lab: str, submitted: NotebookNode) -> NotebookNode:
@@ -56,6 +66,7 @@ def canonical_notebook(tree: CourseTree, lab: str, submitted: NotebookNode) -> N
     elif version != current:
         notes = [f"The notebook says version {version[:20]!r} of the lab, which is not kept; {current} was used."]
         version = current
+    notes += _other_term(submitted, released)
     canonical = normalize(submitted, released, original)
     canonical.notebook.metadata["mlsys"] |= {
         "submitted_version": version,
@@ -63,6 +74,18 @@ def canonical_notebook(tree: CourseTree, lab: str, submitted: NotebookNode) -> N
         "repairs": [*notes, *canonical.repairs],
     }
     return canonical.notebook
+
+
+def _other_term(submitted: NotebookNode, released: NotebookNode) -> list[str]:
+    """Say that a notebook is of another term, if it says so: its answers are for other numbers, shapes and faults."""
+    says = submitted.metadata.get("mlsys", {})
+    said, term = str(says.get("term", "")), str(released.metadata["mlsys"].get("term", ""))
+    if said == term or not (said or says.get("version")):  # an editor may have taken the metadata away
+        return []
+    return [
+        f"The notebook says that it is of {f'term {said[:40]!r}' if said else 'no term'}; the lab as it is in "
+        f"{f'term {term!r}' if term else 'none'} was used, with other numbers, shapes and faults."
+    ]
 
 
 def with_older_tests(current: Lab, older: Lab) -> list[str]:

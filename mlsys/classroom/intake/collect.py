@@ -15,19 +15,23 @@ from typing import NamedTuple
 
 from mlsys.classroom.intake.archive import check_total, open_source
 from mlsys.classroom.intake.files import NOTHING, SUBMITTED, SubmittedFile, read_file
+from mlsys.classroom.intake.groups import Group, groups_of, share
 from mlsys.classroom.intake.layouts import STAMP, Ignored, Upload, stamped_time
 from mlsys.classroom.intake.notebook_choice import left_out, notebook_of
 from mlsys.classroom.intake.reader import OfAnotherLab, Refused
 from mlsys.classroom.intake.reading import check_notebook
 from mlsys.classroom.intake.roster_matching import Matched, by_student
 from mlsys.classroom.lms.hand_ins import HandIns
-from mlsys.classroom.store.store import FileStore, Store
-from mlsys.classroom.students.attempt_policy import POLICIES, Choice, candidates, late_days_left
+from mlsys.classroom.store.configured import store_of
+from mlsys.classroom.store.store import Store
+from mlsys.classroom.students.attempt_policy import POLICIES, Choice, candidates
 from mlsys.classroom.students.deadlines import BadTime, plausible
 from mlsys.classroom.students.history import Attempt, History
+from mlsys.classroom.students.ledger import Ledger
 from mlsys.classroom.students.roster import Roster
 from mlsys.core.files import make_room, write_atomically
 from mlsys.course.digest import digest
+from mlsys.course.term import present_term
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError
 
@@ -46,6 +50,8 @@ class Collected:
         beside: notebooks that do not count beside the one that does.
         missing: students of the roster who handed in nothing here.
         before: the attempts before these came in.
+        ruled: students for whom late days cost points.
+        groups: by student, the group that handed in once; its members have the same attempts.
     """
 
     choices: Mapping[str, tuple[Choice, ...]]
@@ -56,6 +62,8 @@ class Collected:
     beside: tuple[Ignored, ...] = ()
     missing: tuple[str, ...] = ()
     before: Mapping[str, History] = field(default_factory=dict, compare=False)
+    groups: Mapping[str, Group] = field(default_factory=dict)
+    ruled: frozenset[str] = frozenset()
 
     @property
     def students(self) -> list[str]:
@@ -71,6 +79,10 @@ class Collected:
         """Return the digests of a student's attempts that may count, each once."""
         attempts = (choice.attempt for choice in self.choices[student])
         return tuple(dict.fromkeys(attempt.digest for attempt in attempts if attempt))
+
+    def members(self, student: str) -> tuple[str, ...]:
+        """Return who hands in together with a student, the student included."""
+        return self.groups[student].members if student in self.groups else (student,)
 
 
 def collect(
@@ -107,7 +119,7 @@ def collect(
             written.
     """
     candidates((), policy)
-    store = store or FileStore(tree)
+    store, term = store or store_of(tree), present_term(tree)
     with ExitStack() as stack:
         if source is not None:
             files = stack.enter_context(open_source(source, lab))
@@ -124,7 +136,7 @@ def collect(
         _check_policy(policy, handed, roster, lab)
         arrived: dict[str, _Arrived] = {}
         for student, items in handed.students.items():
-            intake = _Intake(store, lab, student, check)
+            intake = _Intake(store, lab, student, check, term)
             history = store.history(lab, student)
             if source is not None:
                 history = intake.with_earlier(history, tree.submitted(lab, student))
@@ -139,10 +151,23 @@ def collect(
                 if source is not None or not _was_put_there(attempt, history):
                     history = intake.with_attempt(history, attempt)
             histories[student] = history
-    choices = {}
+        before = {student: one.history for student, one in arrived.items()}
+        groups = [group for group in groups_of(roster, lab) if any(member in histories for member in group.members)]
+        for group in groups:
+            before |= {member: store.history(lab, member) for member in group.members if member not in before}
+            had = {member: before[member] for member in group.members}
+            now_has = {member: histories[member] for member in group.members if member in histories}
+            history, doubts = share(store, lab, group, had, now_has)
+            histories |= dict.fromkeys(group.members, history)
+            doubtful += doubts
+    choices: dict[str, tuple[Choice, ...]] = {}
+    ruled = set()
+    ledger = Ledger(roster, partial(counted_time, store)) if roster else None
     for student, history in histories.items():
-        due, days = _deadline(store, student, lab, roster)
-        choices[student] = tuple(candidates(history.attempts, policy, due, days))
+        rule = ledger.rule(student, lab) if ledger and roster and student in roster.students else None
+        if rule and rule.percent:
+            ruled.add(student)
+        choices[student] = tuple(candidates(history.attempts, policy, rule))
         if len(choices[student]) == 1:  # else the best of them, once they are judged
             put(tree, store, lab, student, choices[student][0])
     missing = [student for student in roster.students if student not in choices] if roster else []
@@ -154,7 +179,9 @@ def collect(
         tuple(doubtful),
         tuple(note for one in arrived.values() for note in one.intake.beside),
         tuple(sorted(missing)),
-        {student: one.history for student, one in arrived.items()},
+        before,
+        {member: group for group in groups for member in group.members},
+        frozenset(ruled),
     )
 
 
@@ -233,6 +260,7 @@ class _Intake:
     lab: str
     student: str
     check: Callable[[bytes], None]
+    term: str
     beside: list[Ignored] = field(default_factory=list)  # notebooks that do not count
     other_lab: set[str] = field(default_factory=set)  # digests of notebooks that are another lab's
 
@@ -255,7 +283,7 @@ class _Intake:
             return history
         stamp = submitted.with_name(STAMP)
         time, _ = stamped_time([SubmittedFile(stamp.name, content=partial(read_file, stamp, 0))])
-        earlier = Attempt("", submitted.name, SUBMITTED, time)
+        earlier = Attempt("", submitted.name, SUBMITTED, time, term=self.term)
         try:
             data = read_file(submitted, status.st_size)
         except Refused as reason:
@@ -271,7 +299,7 @@ class _Intake:
         except Refused as reason:
             names = sorted(item.file.name for item in items)
             name = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-            return [(Attempt("", name, items[0].origin, refused=str(reason)), "")]
+            return [(Attempt("", name, items[0].origin, refused=str(reason), term=self.term), "")]
         result = []
         counts = ", ".join(item.title for item in chosen)
         for title in left_out(items, chosen):
@@ -285,7 +313,14 @@ class _Intake:
             except BadTime as error:
                 time, doubt = None, str(error)
             attempt = Attempt(
-                "", item.file.name, item.origin, time, item.number, item.late, canvas_id=item.person.canvas_id
+                "",
+                item.file.name,
+                item.origin,
+                time,
+                item.number,
+                item.late,
+                canvas_id=item.person.canvas_id,
+                term=self.term,
             )
             try:
                 data = item.file.read()
@@ -317,8 +352,10 @@ class _Arrived(NamedTuple):
     attempts: list[tuple[Attempt, str]]
 
 
-def _deadline(store: Store, student: str, lab: str, roster: Roster | None) -> tuple[datetime | None, int]:
-    if roster is None or student not in roster.students:
-        return None, 0
-    about = roster.students[student]
-    return about.due.get(lab), late_days_left(about, lab, lambda earlier: store.history(earlier, student).attempts)
+def counted_time(store: Store, lab: str, student: str) -> datetime | None:
+    """Return when the submission was handed in that counts: that of the record, or the newest before there is one."""
+    record = store.record(lab, student)
+    if record and (record.refused or record.handed_in.time):
+        return None if record.refused else datetime.fromisoformat(record.handed_in.time)
+    attempts = [one for one in store.history(lab, student).attempts if not record or one.digest == record.submission]
+    return attempts[-1].time if attempts else None

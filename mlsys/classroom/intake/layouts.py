@@ -150,8 +150,7 @@ def place(
         elif found:
             handed.append(found)
         elif name.rpartition("/")[2] not in (GRADESCOPES_LIST, *_OF_PLATFORMS):
-            nobody = "it is not placed like a submission: its name says no student"
-            ignored.append(Ignored(file.name, (file.refused if name.endswith("/") else "") or nobody))
+            ignored.append(Ignored(file.name, (file.refused if name.endswith("/") else "") or layout.astray(name)))
     return _timed(handed, silent, lab), ignored
 
 
@@ -184,6 +183,17 @@ class _Layout:
         except InDoubt:
             return False
         return found is not None and find(found.person, self.students).student is not None
+
+    def astray(self, name: str) -> str:
+        """Say why a file is nobody's, with the cure for a folder that is called like a student of the roster."""
+        folder = name.removeprefix(f"{self.shared}/" if self.shared else "").partition("/")
+        student = find(Person(student=folder[0], name=folder[0]), self.students).student if folder[1] else None
+        if student is None:
+            return "it is not placed like a submission: its name says no student"
+        right = f"{folder[0]}/{self.lab}/"
+        return (
+            f"it is in a folder of {student.id}, but not in {right}: move it there, or call it {student.id}{NOTEBOOK}"
+        )
 
     def upload_of(self, file: SubmittedFile, name: str) -> Upload | None:
         """Return whose file it is by the outermost name alone.

@@ -14,8 +14,9 @@ from nbformat import NotebookNode
 
 from mlsys.classroom.intake.pictures import Pictures
 from mlsys.course.notebook import new_cell
+from mlsys.receipt import MAX_NOTEBOOK_BYTES
 
-MAX_BYTES = 20_000_000
+MAX_BYTES = MAX_NOTEBOOK_BYTES
 """Largest submitted file, in bytes."""
 MAX_CELLS = 1000
 """Most cells of a notebook."""
@@ -127,7 +128,7 @@ def clean(content: dict[str, Any]) -> NotebookNode:
     """Return a valid notebook with the known parts of `content`; whatever has the wrong type is left out."""
     notebook: NotebookNode = nbformat.v4.new_notebook()
     about = _mapping(_mapping(content.get("metadata")).get("mlsys"))
-    notebook.metadata["mlsys"] = {key: _text(about.get(key)) for key in ("lab", "version") if key in about}
+    notebook.metadata["mlsys"] = {key: _text(about.get(key)) for key in ("lab", "version", "term") if key in about}
     pictures = Pictures()
     for position, raw in enumerate(content["cells"]):
         cell = _mapping(raw)

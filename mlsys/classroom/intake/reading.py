@@ -11,6 +11,7 @@ from mlsys.classroom.intake.canonical import canonical_notebook
 from mlsys.classroom.intake.reader import OfAnotherLab, Refused, notebook_from, read_submission
 from mlsys.classroom.processes.limited import LimitExceeded, imported_first, limited
 from mlsys.course.digest import digest
+from mlsys.course.term import present_term, tree_of
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError
 
@@ -53,6 +54,7 @@ class LabReader:
     def __init__(self, tree: CourseTree, lab: str) -> None:
         self._tree = CourseTree(tree.root.absolute())
         self._lab = lab
+        self._term = present_term(tree)
         self._kept: dict[str, Canonical] = {}
         self._kept_bytes = 0
 
@@ -63,7 +65,7 @@ class LabReader:
             OfAnotherLab: `data` is a notebook of another lab.
             Refused: `data` is no notebook, or takes too much time or memory to read.
         """
-        found = self._read(data)
+        found = self._read(data, self._term)
         if found.failed:
             check_notebook(data)  # is the fault in reading it, or in what comes after?
         if self._kept_bytes + len(data) <= MAX_KEPT_BYTES:
@@ -74,21 +76,27 @@ class LabReader:
         if found.unreadable:
             raise Refused(found.refused)
 
-    def canonical(self, data: bytes) -> NotebookNode:
+    def canonical(self, data: bytes, term: str | None = None) -> NotebookNode:
         """Return the canonical notebook of a submission, with repairs and the digest of its file in its metadata.
+
+        Args:
+            data: the submission.
+            term: name of the term in which it came in; the present one when None.
 
         Raises:
             Refused: `data` is no notebook of the lab.
             ReadingFailed: it takes too much time or memory to read, or meets an error that nobody foresaw.
         """
-        found = self._kept.pop(digest(data), None) or self._read(data)
+        term = self._term if term is None else term
+        kept = self._kept.pop(digest(data), None) if term == self._term else None
+        found = kept or self._read(data, term)
         if found.notebook is None:
             raise (ReadingFailed if found.failed else Refused)(found.refused)
         return found.notebook
 
-    def _read(self, data: bytes) -> Canonical:
+    def _read(self, data: bytes, term: str) -> Canonical:
         try:
-            return _refused_beyond(_read, self._tree, self._lab, data)
+            return _refused_beyond(_read, tree_of(self._tree, self._lab, term), self._lab, data)
         except Refused as reason:
             return Canonical(refused=str(reason), failed=True)
         except UserError:
@@ -116,7 +124,9 @@ def read_with_limits(path: Path) -> NotebookNode:
     return _refused_beyond(read_submission, path.absolute())
 
 
-def canonical_with_limits(tree: CourseTree, lab: str, submitted: NotebookNode, submission: str) -> NotebookNode:
+def canonical_with_limits(
+    tree: CourseTree, lab: str, submitted: NotebookNode, submission: str, term: str
+) -> NotebookNode:
     """Return the canonical notebook of a submission that has been read.
 
     Args:
@@ -124,11 +134,13 @@ def canonical_with_limits(tree: CourseTree, lab: str, submitted: NotebookNode, s
         lab: the lab.
         submitted: the notebook, as `read_with_limits` gives it.
         submission: digest of its file.
+        term: name of the term in which it came in.
 
     Raises:
         Refused: it is not a notebook of this lab, or takes too much time or memory.
     """
-    return _refused_beyond(_canonical, CourseTree(tree.root.absolute()), lab, submitted, submission)
+    tree = tree_of(CourseTree(tree.root.absolute()), lab, term)
+    return _refused_beyond(_canonical, tree, lab, submitted, submission)
 
 
 def _read(tree: CourseTree, lab: str, data: bytes) -> Canonical:

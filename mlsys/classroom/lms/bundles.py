@@ -111,7 +111,7 @@ def _moodle_place(page: Page, lab: str) -> tuple[str, str]:
 
 def _mail_place(page: Page, lab: str) -> tuple[str, str]:
     if not page.address:
-        return "", "no address is known: give a roster whose ids or SIS login IDs are addresses"
+        return "", "no address is known: name the roster with --roster; its ids or SIS login IDs must be addresses"
     return f"{page.student}.html", ""
 
 

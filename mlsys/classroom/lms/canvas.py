@@ -119,9 +119,9 @@ def gradebook_of(table: Table) -> Gradebook:
     return Gradebook(table, tuple(rows))
 
 
-def roster_rows(gradebook: Gradebook) -> list[list[str]]:
-    """Return the gradebook's students as rows of a roster: id, name, section, and the three ids of Canvas."""
-    lines = []
+def roster_rows(gradebook: Gradebook) -> dict[int, list[str]]:
+    """Return the gradebook's students as rows of a roster, by their lines: id, name, section, the three Canvas ids."""
+    lines = {}
     section = gradebook.header.index("Section") if "Section" in gradebook.header else None
     for index in gradebook.student_rows:
         person, row = gradebook.person(index), gradebook.table.rows[index]
@@ -129,7 +129,7 @@ def roster_rows(gradebook: Gradebook) -> list[list[str]]:
             continue
         ids = [person.canvas_id, person.sis_user_id, person.sis_login_id]
         first = person.sis_login_id or person.sis_user_id or person.canvas_id
-        lines.append([first, person.name, "" if section is None else row[section], *ids])
+        lines[row.line] = [first, person.name, "" if section is None else row[section], *ids]
     return lines
 
 

@@ -103,7 +103,10 @@ def score_of(record: Record, without: Collection[str] = (), *, partial: bool = F
     )
     if waiting and not partial:
         return Score(record.student, None, most, reason)
-    return Score(record.student, sum(question.points for question in questions), most, reason)
+    given = sum(question.points for question in questions)
+    whole = sum(question.points for question in record.questions)
+    # What lateness takes off is a part of the points, so of these questions' points the same part.
+    return Score(record.student, given - (record.penalty * given / whole if whole else 0.0), most, reason)
 
 
 def fill(
@@ -137,7 +140,7 @@ def fill(
         who, old = _who(gradebook, row), table.rows[row][assignment.index].strip()
         score = by_student.get(student)
         if score is None:
-            notes.append(Note(NO_SCORE, f"{student} ({who})", f"its cell stays {old!r}"))
+            notes.append(Note(NO_SCORE, f"{student} ({who})", f"its cell stays {old or 'empty'}"))
         elif reason := gradebook.kept(row, assignment.index):
             notes.append(Note(KEPT, f"{student} ({who})", reason))
         elif score.points is None:

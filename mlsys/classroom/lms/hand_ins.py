@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from mlsys.classroom.students.deadlines import BadTime, parse_time
+from mlsys.classroom.students.deadlines import BadTime, parse_time, rewritten_by_spreadsheet
 from mlsys.classroom.students.identity import Person, find, same_name
 from mlsys.classroom.students.roster import Student
 from mlsys.errors import InvalidValue, UserError
@@ -195,6 +195,11 @@ def _moodle(rows: Iterable[dict[str, Any]], columns: Mapping[str, str], zone: Zo
 def _moodle_time(text: str, zone: ZoneInfo | None, line: int) -> datetime:
     match = _MOODLE_TIME.fullmatch(" ".join(text.split()).casefold())
     month = (match["month"] or match["us_month"]) if match else ""
+    if match is None and rewritten_by_spreadsheet(text):
+        raise BadHandIns(
+            f"line {line}: {text!r} is how a spreadsheet writes a time: name the worksheet as Moodle exported it, and "
+            "not as a spreadsheet saved it"
+        )
     if match is None or month not in _MONTHS:
         raise BadHandIns(
             f"line {line}: {text!r} is no time as Moodle writes it in English (Friday, 20 November 2026, 11:58 PM): "

@@ -91,11 +91,12 @@ def read_worksheet(path: Path) -> Worksheet:
     return Worksheet(table, rows)
 
 
-def roster_rows(worksheet: Worksheet) -> list[list[str]]:
-    """Return the participants as rows of a roster: id, name, and the ids that a roster has columns for."""
-    rows = []
+def roster_rows(worksheet: Worksheet) -> dict[int, list[str]]:
+    """Return the participants as rows of a roster, by their lines: id, name, and the ids that have columns there."""
+    rows = {}
     for index in worksheet.student_rows:
         person = worksheet.person(index)
         first = person.student or person.sis_user_id or person.moodle_id
-        rows.append([first, person.name, "", "", person.sis_user_id, person.student])
+        line = worksheet.table.rows[index].line
+        rows[line] = [first, person.name, "", "", person.sis_user_id, person.student]
     return rows

@@ -12,6 +12,8 @@ from collections.abc import Collection
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import forkserver
 
+from mlsys.judge.gpus import VISIBLE
+
 _PRELOAD = ["torch", "mlsys.classroom.batch.submission"]
 _context = multiprocessing.get_context("forkserver")
 
@@ -22,15 +24,18 @@ def warm_up() -> None:
     forkserver.ensure_running()
 
 
-def worker(index: int, side_by_side: int = 1) -> ProcessPoolExecutor:
+def worker(index: int, side_by_side: int = 1, first_sandbox: int = 0, visible: str = "") -> ProcessPoolExecutor:
     """Return one worker, as a pool of one.
 
     Args:
         index: of this worker, from 0; workers that judge side by side must differ in it.
         side_by_side: how many workers share the machine; each keeps to cores of its own.
+        first_sandbox: number of the sandbox of the worker with index 0; no two on this machine may be the same.
+        visible: what CUDA_VISIBLE_DEVICES is for this worker; when empty, what it is for this process.
     """
     warm_up()
-    arguments = index, side_by_side, dict(os.environ)
+    environment = dict(os.environ) | ({VISIBLE: visible} if visible else {})
+    arguments = index, side_by_side, first_sandbox + index, environment
     return ProcessPoolExecutor(1, mp_context=_context, initializer=_begin, initargs=arguments)
 
 
@@ -46,7 +51,7 @@ def share_of_cores(index: int, side_by_side: int, cores: Collection[int]) -> set
     return set(ordered[index % len(ordered) :: max(side_by_side, 1)])
 
 
-def _begin(index: int, side_by_side: int, environment: dict[str, str]) -> None:
+def _begin(index: int, side_by_side: int, sandbox: int, environment: dict[str, str]) -> None:
     # Ctrl-C reaches workers too; the run says what there is to say, and here it would end in a traceback.
     signal.signal(signal.SIGINT, lambda *_: sys.exit(130))
     # What this process starts inherits its cores, and student code cannot leave them: however many processes it runs, a
@@ -60,7 +65,7 @@ def _begin(index: int, side_by_side: int, environment: dict[str, str]) -> None:
     os.environ.update(environment)
     threading.Thread(target=end_with_run, daemon=True).start()
     torch.set_num_threads(1)  # more would spin between the small steps of a check, on cores where others judge
-    use_grader(Grader(index))
+    use_grader(Grader(sandbox))
 
 
 def end_with_run() -> None:

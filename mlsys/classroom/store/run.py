@@ -43,11 +43,15 @@ class Run:
 
 @dataclass(frozen=True)
 class Terms:
-    """What a submission is judged under: the run whose secret it draws with, and whether it is sandboxed."""
+    """What a submission is judged under: the run whose secret it draws with, and whether it is sandboxed.
+
+    `term` is the name of the term whose lab it is graded with.
+    """
 
     run: str
     seed: int
     sandboxed: bool = True
+    term: str = ""
 
 
 def seed(course_secret: str, lab: str, run_secret: str) -> int:

@@ -35,7 +35,14 @@ def terms(store: Store, lab: str, student: str, submission: str) -> Terms:
     known = (store.record(lab, student), store.attempt_record(lab, student, submission))
     before = [record.run for record in known if record and record.run and record.submission == submission]
     secret = before[0] if before else latest.secret
-    return Terms(secret, seed(store.secret(), lab, secret), latest.sandboxed)
+    return Terms(secret, seed(store.secret(), lab, secret), latest.sandboxed, term_of(store, lab, student, submission))
+
+
+def term_of(store: Store, lab: str, student: str, submission: str) -> str:
+    """Return the name of the term in which a submission came in; that of the newest one if it is not listed."""
+    attempts = store.history(lab, student).attempts
+    terms = [attempt.term for attempt in attempts if attempt.digest == submission] or [one.term for one in attempts]
+    return terms[-1] if terms else store.present_term()
 
 
 def _run_of_plain_nbgrader(store: Store, lab: str) -> Run:

@@ -1,12 +1,10 @@
 """Which of a student's attempts counts: the newest, the best, or the last one that is not late."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
-from mlsys.classroom.students.deadlines import Lateness, aware, days_after, lateness
-from mlsys.classroom.students.history import TIME_EXAMPLE, Attempt
-from mlsys.classroom.students.roster import Student
+from mlsys.classroom.students.history import TIME_EXAMPLE, Attempt, of_newest_term
+from mlsys.classroom.students.late import Late, Rule, days, how_late
 from mlsys.errors import UnknownName, UserError
 
 POLICIES = ("newest", "best", "on-time")
@@ -15,51 +13,49 @@ POLICIES = ("newest", "best", "on-time")
 
 @dataclass(frozen=True)
 class Choice:
-    """The attempt that counts, or why none does; `lateness` is None while nothing says how late it is."""
+    """The attempt that counts, or why none does; `late` is None while nothing says how late it is."""
 
     attempt: Attempt | None
     reason: str = ""
-    lateness: Lateness | None = None
+    late: Late | None = None
 
 
-def candidates(
-    attempts: Sequence[Attempt], policy: str, due: datetime | None = None, late_days: int = 0
-) -> list[Choice]:
+def candidates(attempts: Sequence[Attempt], policy: str, rule: Rule | None = None) -> list[Choice]:
     """Return what has to be graded under a policy: one attempt, or every readable one for "best".
+
+    Attempts of earlier terms than that of the newest one do not count.
 
     Args:
         attempts: oldest first.
         policy: one of `POLICIES`.
-        due: the student's due time; None where the lab has none.
-        late_days: how many days after it still count as on time.
+        rule: the student's due time and what holds after it; None where the lab has none.
 
     Raises:
         UnknownName: no such policy.
     """
     if policy not in POLICIES:
         raise UnknownName.of("policy", policy, POLICIES)
+    attempts = of_newest_term(attempts)
     if policy == "best":
         readable = [attempt for attempt in attempts if not attempt.refused]
-        return [_choice(attempt, due) for attempt in readable or attempts[-1:]]
+        return [_choice(attempt, rule) for attempt in readable or attempts[-1:]]
     if policy == "newest":
-        return [_choice(attempt, due) for attempt in attempts[-1:]]
-    unsure = [attempt for attempt in attempts if _on_time(attempt, due, late_days) is None]
+        return [_choice(attempt, rule) for attempt in attempts[-1:]]
+    unsure = [attempt for attempt in attempts if _on_time(attempt, rule) is None]
     if unsure:
-        if due is None:
+        if rule is None:
             return [Choice(None, "there is no due time for this student: enter it in the roster")]
         name = unsure[-1].name
         cure = f"name the LMS's list with --times, or enter its time in attempts.json, as {TIME_EXAMPLE}"
         return [Choice(None, f"when {name} was handed in is not known: {cure}")]
-    on_time = [attempt for attempt in attempts if _on_time(attempt, due, late_days)]
+    on_time = [attempt for attempt in attempts if _on_time(attempt, rule)]
     if not on_time:
-        count = "the attempt" if len(attempts) == 1 else f"each of the {len(attempts)} attempts"
-        until = f" {due:%Y-%m-%d %H:%M %Z}" if due else ""
-        return [Choice(None, f"{count} came after the due time{until}" if attempts else "nothing was handed in")]
-    return [_choice(on_time[-1], due)]
+        return [Choice(None, _too_late(attempts, rule) if attempts else "nothing was handed in")]
+    return [_choice(on_time[-1], rule)]
 
 
 def best(choices: Sequence[Choice], points: Mapping[str, float]) -> Choice:
-    """Return the choice with the most points by digest, the newest of equal ones.
+    """Return the choice with the most points by digest, what lateness takes off included; the newest of equal ones.
 
     Raises:
         UserError: one of several was not graded.
@@ -70,36 +66,38 @@ def best(choices: Sequence[Choice], points: Mapping[str, float]) -> Choice:
         if choice.attempt is None or choice.attempt.digest not in points:
             name = choice.attempt.name if choice.attempt else choice.reason
             raise UserError(f"{name} is not graded yet: grade every attempt before the best is chosen")
-    return max(reversed(choices), key=lambda choice: points[choice.attempt.digest] if choice.attempt else 0.0)
+    return max(reversed(choices), key=lambda choice: _points(choice, points))
 
 
-def _choice(attempt: Attempt, due: datetime | None) -> Choice:
-    late = lateness(attempt.time, due) if due is not None and attempt.time is not None else None
-    return Choice(attempt, attempt.refused, late)
+def _points(choice: Choice, points: Mapping[str, float]) -> float:
+    given = points[choice.attempt.digest] if choice.attempt else 0.0
+    return given * (1 - choice.late.off) if choice.late and given > 0 else given  # a refused one has less than none
 
 
-def _on_time(attempt: Attempt, due: datetime | None, late_days: int) -> bool | None:
+def _choice(attempt: Attempt, rule: Rule | None) -> Choice:
+    return Choice(attempt, attempt.refused, rule.late(attempt.time) if rule and attempt.time else None)
+
+
+def _on_time(attempt: Attempt, rule: Rule | None) -> bool | None:
     """Return whether an attempt is on time; None if nothing says so."""
-    if due is not None and attempt.time is not None:
-        return attempt.time <= days_after(due, late_days)
-    if attempt.late is not None and not (attempt.late and late_days):
+    if rule is not None and attempt.time is not None:
+        return not rule.late(attempt.time).uncovered
+    may_be_late = rule is not None and (rule.late_days or rule.grace_minutes)
+    if attempt.late is not None and not (attempt.late and may_be_late):
         return not attempt.late
     return None
 
 
-def late_days_left(student: Student, lab: str, attempts_at: Callable[[str], Sequence[Attempt]]) -> int:
-    """Return the late days that a student has left for a lab: those of earlier labs are spent on what counts there.
-
-    Args:
-        student: the student.
-        lab: the lab.
-        attempts_at: gives the student's attempts at a lab.
-    """
-    left = student.late_days
-    due = {name: aware(time, "the due time") for name, time in student.due.items()}
-    if lab not in due:
-        return left
-    for earlier in sorted((name for name in due if due[name] < due[lab]), key=lambda name: due[name]):
-        (choice,) = candidates(attempts_at(earlier), "on-time", student.due[earlier], left)
-        left -= choice.lateness.days if choice.lateness else 0
-    return left
+def _too_late(attempts: Sequence[Attempt], rule: Rule | None) -> str:
+    """Say that no attempt is on time: what the first needs, and what is left."""
+    text = "the attempt" if len(attempts) == 1 else f"each of the {len(attempts)} attempts"
+    text += " came after the due time"
+    times = [attempt.time for attempt in attempts if attempt.time]
+    if rule is None:
+        return text
+    text += f" {rule.due:%Y-%m-%d %H:%M %Z}"
+    if not times:
+        return text
+    late = rule.late(min(times))
+    first = "" if len(attempts) == 1 else "the first "
+    return f"{text}: {first}{how_late(late.minutes)} late, which needs {days(late.needed)}; left: {late.left}"

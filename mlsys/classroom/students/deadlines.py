@@ -1,7 +1,7 @@
 """Due times in IANA time zones, and how late a submission is.
 
-A time is an instant or an error. A clock time without a zone, one that the clock skipped or showed twice, and a time in
-the future each raise `BadTime` with what to write instead.
+A time is an instant or an error. A clock time without a zone, one that the clock skipped or showed twice, one that a
+spreadsheet has rewritten, and a time in the future each raise `BadTime` with what to write instead.
 """
 
 import re
@@ -12,15 +12,25 @@ from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
 from mlsys.errors import InvalidValue
+from mlsys.receipt import CLOCK_TOLERANCE
 
-CLOCK_TOLERANCE = timedelta(minutes=5)
-"""How far two machines' clocks may disagree before a time counts as lying in the future."""
 EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
 """No notebook is older: archives and disks that lost a file's time write 1970 or 1980."""
 
 _TIME = re.compile(
     r"(?P<clock>\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?) ?(?P<zone>Z|[+-]\d\d:\d\d|[A-Za-z][\w/+-]*)?"
 )
+
+
+_TURNED = re.compile(
+    r"(?P<first>\d{1,2})(?P<mark>[/.-])(?P<second>\d{1,2})(?P=mark)(?P<year>\d{4}|\d\d)"
+    r"(?:,? +(?P<hour>\d{1,2}):(?P<minute>\d\d)(?::\d\d)? *(?P<half>[AaPp]\.?[Mm]\.?)?)?"
+)
+"""A day as spreadsheets write it: day and month in either order, then the year."""
+_SERIAL = re.compile(r"(?P<days>[2-9]\d{4})(?:[.,](?P<part>\d+))?")
+"""A day as spreadsheets count it, with the time of day as a fraction."""
+_SERIALS_BEGIN = datetime(1899, 12, 30)
+_AS_TEXT = "format the column as text and enter"
 
 
 class BadTime(InvalidValue):
@@ -76,7 +86,12 @@ def parse_time(text: str, zone: ZoneInfo | None = None) -> datetime:
     """
     match = _TIME.fullmatch(text.strip())
     if match is None:
-        raise BadTime(f"{text!r} is no time: write year, month, day, hours and minutes as in 2026-11-20 23:59")
+        found = rewritten_by_spreadsheet(text.strip())
+        raise BadTime(
+            f"{text!r} {found}"
+            if found
+            else f"{text!r} is no time: write year, month, day, hours and minutes as in 2026-11-20 23:59"
+        )
     try:
         clock = datetime.fromisoformat(match["clock"])
     except ValueError as error:
@@ -89,6 +104,35 @@ def parse_time(text: str, zone: ZoneInfo | None = None) -> datetime:
     if place is None:
         raise BadTime(f"{text!r} names no time zone: add one, as in {text.strip()} UTC")
     return _on_the_clock(clock, place, text)
+
+
+def rewritten_by_spreadsheet(text: str) -> str:
+    """Say what a spreadsheet has made of a time, and what to write; empty if it looks like nothing of the kind.
+
+    >>> rewritten_by_spreadsheet("11/20/2026 23:59")
+    'is how a spreadsheet writes a time: format the column as text and enter 2026-11-20 23:59'
+    """
+    if serial := _SERIAL.fullmatch(text):
+        days = float(f"{serial['days']}.{serial['part'] or 0}")
+        clock = _SERIALS_BEGIN + timedelta(minutes=round(days * 24 * 60))
+        return f"is a day's number in a spreadsheet: {_AS_TEXT} {clock:%Y-%m-%d %H:%M}, if that is what was meant"
+    match = _TURNED.fullmatch(text)
+    if match is None:
+        return ""
+    year = int(match["year"]) + (2000 if len(match["year"]) == 2 else 0)
+    first, second = int(match["first"]), int(match["second"])
+    hour, half = int(match["hour"] or 0), (match["half"] or "").lower()
+    if half and 1 <= hour <= 12:
+        hour = hour % 12 + (12 if half.startswith("p") else 0)
+    time = f"{hour:02}:{match['minute']}" if match["hour"] else "23:59"
+    readings = []
+    for month, day in dict.fromkeys(((second, first), (first, second))):
+        try:
+            readings.append(f"{datetime(year, month, day):%Y-%m-%d} {time}")
+        except ValueError:  # there is no such month or day
+            continue
+    doubt = ": day and month can be read in both ways" if len(readings) == 2 else ""
+    return f"is how a spreadsheet writes a time{doubt}: {_AS_TEXT} {' or '.join(readings)}" if readings else ""
 
 
 def _offset(text: str, whole: str) -> timezone:
@@ -145,8 +189,13 @@ def days_after(due: datetime, days: int) -> datetime:
     return max(aware(later.replace(fold=fold), "the due time") for fold in (0, 1))
 
 
-def lateness(time: datetime, due: datetime) -> Lateness:
+def lateness(time: datetime, due: datetime, grace: timedelta = timedelta()) -> Lateness:
     """Return how late `time` is; every day begun costs one late day.
+
+    Args:
+        time: when it was handed in.
+        due: when it was due.
+        grace: how long after the due time, and after the end of each late day, it still counts as in time.
 
     Raises:
         BadTime: a time without time zone.
@@ -154,9 +203,10 @@ def lateness(time: datetime, due: datetime) -> Lateness:
     late_by = aware(time, "the time of the submission") - aware(due, "the due time")
     if late_by <= timedelta():
         return Lateness(timedelta(), 0)
-    days = max(1, late_by.days)
-    while aware(time, "the time of the submission") > days_after(due, days):
+    counted = aware(time, "the time of the submission") - grace
+    days = max(0, late_by.days)
+    while counted > days_after(due, days):
         days += 1
-    while days > 1 and aware(time, "the time of the submission") <= days_after(due, days - 1):
+    while days > 0 and counted <= days_after(due, days - 1):
         days -= 1
     return Lateness(late_by, days)

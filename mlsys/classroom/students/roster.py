@@ -1,4 +1,4 @@
-"""The roster: one CSV file of students, their names in the LMS, due times, extensions and late days.
+"""The roster: one CSV file of students, their names in the LMS, due times, extensions, rules on late work, and groups.
 
 It is made to be edited in a spreadsheet: one row per student, and rows with the id `*` for what holds for a section or
 for everybody. An empty cell takes the value of the section's row, then of everybody's:
@@ -15,6 +15,9 @@ for everybody. An empty cell takes the value of the section's row, then of every
 - `due LAB` is the due time of that lab; in a student's row it is an extension. The time is on the clock of the row's
   time zone (an IANA name), or exact with an offset: `2026-11-20 23:59+01:00`.
 - `late days` is how many days late a student may be in all labs together; every day begun costs one.
+- `grace minutes` is how long after the due time a submission still counts as in time.
+- `late percent` is the part of the points that each day takes off which no late day covers, such as `10`.
+- `group LAB` is the name of a student's group at that lab: students of one name hand in once.
 - `notes` is for people. Any other column is an error, so that no misspelt one is overlooked.
 """
 
@@ -22,9 +25,9 @@ import csv
 import io
 import re
 import unicodedata
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -36,6 +39,7 @@ MAX_ID_BYTES = 200
 MAX_ID = 100
 """Characters of a student's id."""
 _ALSO_IN_IDS = " .@+-_"
+_EXACT = re.compile(r"(Z|[+-]\d\d:\d\d)$")
 
 
 class BadRoster(InvalidValue):
@@ -81,25 +85,41 @@ class Student:
     late_days: int = 0
     due: Mapping[str, datetime] = field(default_factory=dict)
     github_login: str = ""
+    grace_minutes: int = 0
+    late_percent: float = 0.0
+    groups: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Roster:
-    """The students by id, the labs that have a column of due times, and the time zone of the row for everybody."""
+    """The students by id, the labs with a column of due times or of groups, and the time zone of everybody's row."""
 
     students: Mapping[str, Student]
     labs: tuple[str, ...] = ()
     zone: ZoneInfo | None = None
+    labs_of_groups: tuple[str, ...] = ()
 
     def check_labs(self, known: Collection[str]) -> None:
-        """Make sure that every column of due times is that of a lab of the course.
+        """Make sure that every column of due times or groups is that of a lab of the course.
 
         Raises:
-            BadRoster: one is not; its due times would hold for nothing.
+            BadRoster: one is not; what it says would hold for nothing.
         """
-        for lab in self.labs:
-            if lab not in known:
-                raise BadRoster(f"the roster's column 'due {lab}': {UnknownName.of('lab', lab, known)}")
+        for kind, labs in ((_DUE, self.labs), (_GROUP, self.labs_of_groups)):
+            for lab in labs:
+                if lab not in known:
+                    raise BadRoster(f"the roster's column '{kind}{lab}': {UnknownName.of('lab', lab, known)}")
+
+    def members(self, student: str, lab: str) -> tuple[str, ...]:
+        """Return the students of a student's group at a lab, in the order of the roster; only the student without one.
+
+        Raises:
+            UnknownName: unknown student.
+        """
+        group = self.student(student).groups.get(lab)
+        if group is None:
+            return (student,)
+        return tuple(one.id for one in self.students.values() if one.groups.get(lab) == group)
 
     def student(self, student: str) -> Student:
         """Return the student with this id.
@@ -128,9 +148,11 @@ class Roster:
 
 EVERYBODY = "*"
 LMS_IDS = ("canvas id", "sis user id", "sis login id", "github login")
-COLUMNS = ("id", "name", "section", *LMS_IDS, "time zone", "late days", "notes")
+COLUMNS = ("id", "name", "section", *LMS_IDS, "time zone", "late days", "grace minutes", "late percent", "notes")
 
-_DUE = "due "
+_DUE, _GROUP = "due ", "group "
+MAX_TERM = timedelta(days=250)
+"""How far a due time may lie from the middle one of the roster."""
 
 
 def read_roster(path: Path) -> Roster:
@@ -169,7 +191,9 @@ def parse_roster(text: str) -> Roster:
                 rows.append(_Row.of(header, cells, reader.line_num))
     except csv.Error as error:
         raise BadRoster(f"line {reader.line_num}: {error}; check the quotes of that line") from error
-    labs = tuple(name.removeprefix(_DUE) for name in header if name.startswith(_DUE))
+    labs, of_groups = (
+        tuple(name.removeprefix(kind) for name in header if name.startswith(kind)) for kind in (_DUE, _GROUP)
+    )
     general: dict[str, _Row] = {}
     students: dict[str, _Row] = {}
     for row in rows:
@@ -185,13 +209,17 @@ def parse_roster(text: str) -> Roster:
     for row in general.values():
         if row["section"] not in sections:
             raise row.wrong("section", f"is the section of no student; there are: {', '.join(sorted(sections - {''}))}")
+        for lab in of_groups:
+            if row[_GROUP + lab]:
+                raise row.wrong(_GROUP + lab, "is a group for everybody: enter groups in the rows of students")
     _check_lms_ids(students.values())
-    by_id = {key: _student(row, general, labs) for key, row in students.items()}
+    _check_term([*general.values(), *students.values()], general, labs)
+    by_id = {key: _student(row, general, labs, of_groups) for key, row in students.items()}
     everybody = general.get("")
-    return Roster(by_id, labs, _zone(everybody) if everybody and everybody["time zone"] else None)
+    return Roster(by_id, labs, _zone(everybody) if everybody and everybody["time zone"] else None, of_groups)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Row:
     cells: Mapping[str, str]
     line: int
@@ -219,15 +247,16 @@ def _plain(cell: str) -> str:
 
 def _column(cell: str) -> str:
     name = _plain(cell)
-    if name.lower().startswith(_DUE):
-        return _DUE + name[len(_DUE) :]
+    for kind in (_DUE, _GROUP):
+        if name.lower().startswith(kind):
+            return kind + name[len(kind) :]
     return name.lower().replace("_", " ")
 
 
 def _check_header(header: list[str]) -> None:
     for column in header:
-        if column and column not in COLUMNS and not column.startswith(_DUE):
-            raise UnknownName.of("column of the roster", column, [*COLUMNS, f"{_DUE}LAB"])
+        if column and column not in COLUMNS and not column.startswith((_DUE, _GROUP)):
+            raise UnknownName.of("column of the roster", column, [*COLUMNS, f"{_DUE}LAB", f"{_GROUP}LAB"])
         if column and header.count(column) > 1:
             raise BadRoster(f"line 1: two columns are called '{column}': keep one of both")
     for column in ("id", "name"):
@@ -257,9 +286,35 @@ def _check_lms_ids(rows: Collection[_Row]) -> None:
                 raise row.wrong(column, f"is in line {seen[value]} already: two students cannot share it")
 
 
-def _student(row: _Row, general: Mapping[str, _Row], labs: tuple[str, ...]) -> Student:
-    # From the most particular to the most general.
-    rows = [row, *(general[key] for key in dict.fromkeys((row["section"], "")) if key in general)]
+def _check_term(rows: Iterable[_Row], general: Mapping[str, _Row], labs: tuple[str, ...]) -> None:
+    """Refuse a due time that is far from all others, as one is whose day and month a spreadsheet has exchanged.
+
+    A time with an offset stays: no spreadsheet writes one.
+    """
+    times = {(row, lab): time for row in rows for lab in labs if (time := _due(row, _above(row, general), _DUE + lab))}
+    if len(times) < 2:
+        return
+    middle = sorted(aware(time, "due") for time in times.values())[(len(times) - 1) // 2]
+    for (row, lab), time in times.items():
+        if abs(aware(time, "due") - middle) <= MAX_TERM or _EXACT.search(row[_DUE + lab]):
+            continue
+        turned = f", such as {time.replace(month=time.day, day=time.month):%Y-%m-%d %H:%M}" if time.day <= 12 else ""
+        raise row.wrong(
+            _DUE + lab,
+            f"is {abs(aware(time, 'due') - middle).days} days from {middle:%Y-%m-%d}, the middle of all due times: "
+            f"were day and month exchanged by a spreadsheet? Correct it{turned}; if it is right, add the distance from "
+            f"UTC: {time:%Y-%m-%d %H:%M}{time.isoformat()[-6:]}",
+        )
+
+
+def _above(row: _Row, general: Mapping[str, _Row]) -> list[_Row]:
+    """Return a row and those that it takes values from, from the most particular to the most general."""
+    keys = ("",) if row["id"] == EVERYBODY else dict.fromkeys((row["section"], ""))
+    return [row, *(general[key] for key in keys if key in general and general[key] is not row)]
+
+
+def _student(row: _Row, general: Mapping[str, _Row], labs: tuple[str, ...], of_groups: tuple[str, ...]) -> Student:
+    rows = _above(row, general)
     due = {}
     for lab in labs:
         times = [(source, time) for source in rows if (time := _due(source, rows, _DUE + lab))]
@@ -270,12 +325,41 @@ def _student(row: _Row, general: Mapping[str, _Row], labs: tuple[str, ...]) -> S
                 _DUE + lab,
                 f"is earlier than {times[1][1]:%Y-%m-%d %H:%M %Z} in line {times[1][0].line}: an extension is later",
             )
-    days = next(((source, source["late days"]) for source in rows if source["late days"]), (row, "0"))
-    if not re.fullmatch(r"\d{1,3}", days[1]):
-        raise days[0].wrong("late days", "is no number of days: write 0, 1, 2, ...")
     canvas_id, sis_user_id, sis_login_id, github = (row[column] for column in LMS_IDS)
     ids = (row["id"], row["name"], row["section"], canvas_id, sis_user_id, sis_login_id)
-    return Student(*ids, late_days=int(days[1]), due=due, github_login=github)
+    return Student(
+        *ids,
+        late_days=_count(rows, "late days", "days"),
+        due=due,
+        github_login=github,
+        grace_minutes=_count(rows, "grace minutes", "minutes"),
+        late_percent=_percent(rows),
+        groups={lab: row[_GROUP + lab] for lab in of_groups if row[_GROUP + lab]},
+    )
+
+
+def _said(rows: list[_Row], column: str) -> tuple[_Row, str]:
+    """Return the row that says something in a column, and what; the first row and nothing if none does."""
+    return next(((source, source[column]) for source in rows if source[column]), (rows[0], ""))
+
+
+def _count(rows: list[_Row], column: str, what: str) -> int:
+    source, text = _said(rows, column)
+    if not re.fullmatch(r"\d{0,4}", text, re.ASCII):
+        raise source.wrong(column, f"is no number of {what}: write 0, 1, 2, ...")
+    return int(text or 0)
+
+
+def _percent(rows: list[_Row]) -> float:
+    source, text = _said(rows, "late percent")
+    if not re.fullmatch(r"(\d{1,3}([.,]\d{1,2})?)? ?%?", text, re.ASCII) or text.strip() == "%":
+        raise source.wrong("late percent", "is no percentage: write 10 if a late day takes off ten percent")
+    value = float(text.rstrip("% ").replace(",", ".") or 0)
+    if value > 100:
+        raise source.wrong("late percent", "is more than all points: write 100 or less")
+    if 0 < value < 1 and "%" not in text:
+        raise source.wrong("late percent", f"is less than one percent: write {100 * value:g} for {100 * value:g}%")
+    return value
 
 
 def _due(source: _Row, rows: list[_Row], column: str) -> datetime | None:

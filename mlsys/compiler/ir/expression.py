@@ -9,8 +9,7 @@ and their kin only change positions, and what they do to each other cancels. Equ
 (row, column, row * 6 + column)
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial, reduce
 from math import prod
 from typing import Any, TypeAlias
@@ -18,15 +17,14 @@ from weakref import WeakValueDictionary
 
 import torch
 
-from mlsys.compiler.ir.graph import TORCH
+from mlsys.compiler.ir.graph import FLOATS, TORCH
 
 Scalar: TypeAlias = float | int | bool
 _SLOW = 8  # special function units do 16 results a clock, FMA units 128: CUDA C++ guide, 8.4.1, for 9.0
 _NAN = ", propagate_nan=tl.PropagateNan.ALL"
-_INFIX = {"add": "+", "sub": "-", "mul": "*", "lt": "<", "le": "<=", "eq": "==", "ne": "!="}
-_INFIX |= {"and": "&", "or": "|", "xor": "^"}
+_INFIX = {"add": "+", "sub": "-", "mul": "*", "lt": "<", "le": "<=", "eq": "==", "ne": "!=", "and": "&", "or": "|"}
 _IN_TORCH: dict[str, Any] = {"max": torch.maximum, "min": torch.minimum, "and": torch.bitwise_and}
-_IN_TORCH |= {"or": torch.bitwise_or, "xor": torch.bitwise_xor, "idiv": partial(torch.div, rounding_mode="trunc")}
+_IN_TORCH |= {"or": torch.bitwise_or, "idiv": partial(torch.div, rounding_mode="trunc")}
 
 PRIMITIVES = {name: (f"{{}} {sign} {{}}", 1) for name, sign in _INFIX.items()}
 PRIMITIVES |= {name: (f"tl.{name}imum({{}}, {{}}{_NAN})", 1) for name in ("max", "min")}
@@ -42,8 +40,8 @@ class Expr:
 
     def __init__(self, op: str, args: "tuple[Expr, ...]", dtype: str, detail: Any) -> None:
         self.op, self.args, self.dtype, self.detail = op, args, dtype, detail
-        bound = detail[1] if op == "reduce" else ()
-        inner = (loop for arg in args for loop in arg.axes if loop not in bound)
+        reduced = detail[1] if op == "reduce" else ()
+        inner = (loop for arg in args for loop in arg.axes if loop not in reduced)
         self.axes: frozenset[Expr] = frozenset({self} if op == "axis" else inner)  # the free loop axes
         self.extent = int(detail[1]) if op == "axis" else 1  # steps of an axis
         read = [load for arg in args for load in arg.loads]
@@ -71,7 +69,11 @@ class Expr:
         return rest if rest.bounds[1] < divisor else make("mod", (rest,), "index", divisor)
 
     def _split(self, divisor: int) -> "tuple[Expr, Expr]":
-        """The quotient of what the divisor divides, and the rest, shifted so that it is not negative."""
+        """Return `whole` and `rest`, where self = whole * divisor + rest and 0 <= rest.
+
+        The terms whose factors the divisor divides go into `whole`. Multiples of the divisor move from there to `rest`
+        until it cannot be negative, since Triton rounds negative quotients toward zero.
+        """
         factors, constant = _terms(self)
         left = linear({atom: f for atom, f in factors.items() if f % divisor}, constant % divisor)
         shift = max(0, -(left.bounds[0] // divisor))
@@ -79,7 +81,7 @@ class Expr:
         return linear(whole, constant // divisor - shift), left + shift * divisor
 
     def __repr__(self) -> str:
-        return shown(self)
+        return text_of(self, [repr(arg) for arg in self.args])
 
 
 _TABLE: WeakValueDictionary[Any, Expr] = WeakValueDictionary()
@@ -91,19 +93,20 @@ def make(op: str, args: Sequence[Expr], dtype: str, detail: Any = None) -> Expr:
     - load: the element of the tensor `detail` at the position args[0]
     - number: the number `detail`; a function of numbers is computed here, and becomes one
     - guard: args[0] where the conditions args[2:] hold, else args[1]; what is not needed is not loaded
-    - reduce: the sum, product, max or min `detail[0]` of args[0] over all values of the axes `detail[1]`
+    - reduce: the sum, max or min `detail[0]` of args[0] over all values of the axes `detail[1]`
     - within: whether low <= args[0] < high; `detail` is (low, high)
-    - axis, linear, floordiv, mod: positions, built by `axis`, `linear`, // and %
+    - axis, linear, floordiv, mod: positions, built by `axis`, `linear`, // and %; `detail` is the name and the extent,
+      the factors of args and the constant, and the divisor
     - fetch: args[0], read at run time, as a position less than `detail`
     """
     if args and op in PRIMITIVES and all(arg.op == "number" for arg in args):
         known = [torch.tensor(a.detail, dtype=torch.int64 if "int" in a.dtype else TORCH[a.dtype]) for a in args]
         result = known[0] if op == "cast" else (_IN_TORCH.get(op) or getattr(torch, op))(*known)
         return make("number", (), dtype, result.to(TORCH[dtype]).item())
+    if op == "reduce" and args[0].op == "number" and dtype in FLOATS:
+        return number(args[0].detail * (size(detail[1]) if detail[0] == "sum" else 1), dtype)
     if op == "fetch" and args[0].op == "number":
         return linear({}, args[0].detail)
-    if op == "cast" and args[0].op == "linear" and not args[0].args:
-        return number(args[0].detail[1], dtype)
     key = (op, tuple(args), dtype, type(detail), detail)
     found = _TABLE.get(key)
     if found is None:
@@ -150,9 +153,14 @@ def unflatten(position: Expr, shape: Sequence[int]) -> tuple[Expr, ...]:
     return (position,) if len(shape) == 1 else (*unflatten(position // last, shape[:-1]), position % last)
 
 
+def computed(dtype: str) -> str:
+    """Return the format in which a kernel computes: 32 bits for 16-bit floats."""
+    return "fp32" if dtype in ("fp16", "bf16") else dtype
+
+
 def number(value: Scalar, dtype: str) -> Expr:
-    """Return a number, rounded to a format."""
-    return make("number", (), dtype, torch.tensor(value, dtype=TORCH[dtype]).item())
+    """Return a number, rounded to the format in which a kernel computes."""
+    return make("number", (), dtype, torch.tensor(value, dtype=TORCH[computed(dtype)]).item())
 
 
 def within(place: Expr, low: int, high: int) -> Expr:
@@ -184,65 +192,45 @@ def walk(root: Expr) -> Iterator[Expr]:
             waiting += [(part, True), *((arg, False) for arg in reversed(part.args))]
 
 
-def rewrite(root: Expr, change: Callable[[Expr, Expr], Expr]) -> Expr:
-    """Rebuild an expression from its leaves: `change` gets a part and the part made of what its args became."""
+def substitute(root: Expr, places: Mapping[Expr, Expr], over: tuple[Expr, ...] = ()) -> Expr:
+    """Replace loop axes by positions; reductions run over the axes `over`, if given, instead of their own."""
     done: dict[Expr, Expr] = {}
     for part in walk(root):
         args = [done[arg] for arg in part.args]
-        if part.op == "linear":
-            new = sum((arg * f for arg, f in zip(args, part.detail[0], strict=True)), linear({}, part.detail[1]))
+        if part in places:
+            done[part] = places[part]
+        elif part.op == "linear":
+            terms = (arg * factor for arg, factor in zip(args, part.detail[0], strict=True))
+            done[part] = sum(terms, linear({}, part.detail[1]))
         elif part.op in ("floordiv", "mod"):
-            new = args[0] // part.detail if part.op == "floordiv" else args[0] % part.detail
+            done[part] = args[0] // part.detail if part.op == "floordiv" else args[0] % part.detail
+        elif part.op == "guard":
+            done[part] = guard(*args)
         else:
-            new = guard(*args) if part.op == "guard" else make(part.op, args, part.dtype, part.detail)
-        done[part] = change(part, new)
+            detail = (part.detail[0], over) if over and part.op == "reduce" else part.detail
+            done[part] = make(part.op, args, part.dtype, detail)
     return done[root]
 
 
-def substitute(root: Expr, places: Mapping[Expr, Expr]) -> Expr:
-    """Replace loop axes by positions."""
-    return rewrite(root, lambda part, new: places.get(part, new))
-
-
-def shown(root: Expr) -> str:
-    """Return an expression as text, with a line of its own for each part that is used more than once."""
-    uses = Counter(arg for part in walk(root) for arg in part.args)
-    texts: dict[Expr, str] = {}
-    lines: list[str] = []
-    for part in walk(root):
-        texts[part] = text_of(part, [texts[arg] for arg in part.args])
-        if uses[part] > 1 and part.args and part.dtype != "index" and part.op != "load":
-            lines.append(f"v{len(lines) + 1} = {texts[part]}")
-            texts[part] = f"v{len(lines)}"
-    return "\n".join([*lines, texts[root]])
-
-
 def text_of(part: Expr, args: Sequence[str]) -> str:
-    """Return an expression as text, given the text of what it is made of."""
-    first = args[0] if args and args[0].isidentifier() else f"({''.join(args[:1])})"
+    """Return a position or a condition as text, given the text of its args; of anything else, what it is of what."""
     match part.op:
-        case "axis" | "number":
-            value = part.detail if part.op == "number" else part.detail[0]
-            return f"{value:.8g}" if isinstance(value, float) else str(value)
+        case "axis":
+            return str(part.detail[0])
         case "linear":
             terms = [arg if f == 1 else f"{arg} * {f}" for arg, f in zip(args, part.detail[0], strict=True)]
             return " + ".join(terms + [str(part.detail[1])] * bool(part.detail[1] or not terms)).replace("+ -", "- ")
         case "floordiv" | "mod":
+            first = f"({args[0]})" if part.args[0].op == "linear" else args[0]
             return f"{first} {'//' if part.op == 'floordiv' else '%'} {part.detail}"
         case "within":
-            (low, high), (least, greatest) = part.detail, part.args[0].bounds
+            first, (low, high), (least, greatest) = args[0], part.detail, part.args[0].bounds
             return " & ".join([f"({first} >= {low})"] * (least < low) + [f"({first} < {high})"] * (greatest >= high))
-        case "guard":
-            return f"({args[0]} if {' & '.join(args[2:])} else {args[1]})"
-        case "load" | "fetch":
-            return f"{part.detail if part.op == 'load' else ''}[{args[0]}]"
-        case "reduce":
-            return f"{part.detail[0]}_{{{', '.join(f'{loop}<{loop.extent}' for loop in part.detail[1])}}} {args[0]}"
-    template = PRIMITIVES[part.op][0].replace(_NAN, "").replace("tl.", "")
-    return template.format(*args) if template.endswith(")") else f"({template.format(*args)})"
+    return f"{part.op}({', '.join([*map(str, [part.detail] if part.detail is not None else []), *args])})"
 
 
 def _terms(value: Expr) -> tuple[dict[Expr, int], int]:
+    """Return a position as a sum: its atoms, which are no sums, with their factors, and the constant."""
     if value.op == "linear":
         return dict(zip(value.args, value.detail[0], strict=True)), value.detail[1]
     return {value: 1}, 0
@@ -255,9 +243,9 @@ def _bounds(op: str, args: Sequence[Expr], detail: Any) -> tuple[int, int]:
         ends = [sorted((arg.bounds[0] * f, arg.bounds[1] * f)) for arg, f in zip(args, detail[0], strict=True)]
         return detail[1] + sum(low for low, _ in ends), detail[1] + sum(high for _, high in ends)
     low, high = args[0].bounds
-    return (
-        (low // detail, high // detail) if op == "floordiv" else (0, min(high, detail - 1) if low >= 0 else detail - 1)
-    )
+    if op == "floordiv":
+        return low // detail, high // detail
+    return 0, min(high, detail - 1) if low >= 0 else detail - 1
 
 
 ZERO = linear({})

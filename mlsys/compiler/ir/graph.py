@@ -1,7 +1,9 @@
 """The graph that the stages pass on: tensors, and operations named as in ONNX."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from keyword import iskeyword
 from math import prod
 from typing import Any
 
@@ -9,18 +11,14 @@ import torch
 
 from mlsys.errors import InvalidValue, UserError
 
-# Formats by name, with ONNX's numbers. The narrow ones are stored one element a byte, and only Cast converts them.
 FLOATS = {"fp32": 1, "fp16": 10, "fp64": 11, "bf16": 16}
 INTEGERS = {"uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "uint32": 12, "uint64": 13}
-NARROW = {"fp8e4m3fn": 17, "fp8e4m3fnuz": 18, "fp8e5m2": 19, "fp8e5m2fnuz": 20, "fp4e2m1": 23}
-NARROW |= {"uint4": 21, "int4": 22, "uint2": 25, "int2": 26}
-DTYPES = {**FLOATS, **INTEGERS, "bool": 9, **NARROW}
-
-_FULL = {"fp32": "float32", "fp16": "float16", "fp64": "float64", "bf16": "bfloat16"}
-_FULL |= {name: "int8" if name.startswith("int") else "uint8" for name in NARROW}
-TORCH: dict[str, torch.dtype] = {name: getattr(torch, _FULL.get(name, name)) for name in DTYPES}
-TRITON = {name: f"tl.{_FULL.get(name, name)}" for name in DTYPES} | {"bool": "tl.int1"}
-OF_TORCH = {TORCH[name]: name for name in DTYPES if name not in NARROW}
+DTYPES = FLOATS | INTEGERS | {"bool": 9}
+"""Formats by name, with ONNX's numbers."""
+_LONG = {"fp32": "float32", "fp16": "float16", "fp64": "float64", "bf16": "bfloat16"}
+TORCH: dict[str, torch.dtype] = {name: getattr(torch, _LONG.get(name, name)) for name in DTYPES}
+OF_TORCH = {dtype: name for name, dtype in TORCH.items()}
+TRITON = {name: f"tl.{_LONG.get(name, name)}" for name in DTYPES} | {"bool": "tl.int1"}
 
 
 class UnsupportedOp(UserError, NotImplementedError):
@@ -45,7 +43,7 @@ class Tensor:
         return prod(self.shape)
 
     @property
-    def size(self) -> int:
+    def nbytes(self) -> int:
         """Bytes in memory."""
         return self.elements * TORCH[self.dtype].itemsize
 
@@ -69,7 +67,10 @@ class Operation:
 
 @dataclass(frozen=True)
 class Graph:
-    """Operations in an order in which they can run, and the values of the constants."""
+    """Operations in an order in which they can run, and the values of the constants.
+
+    It has the sizes of the inputs and constants only; `mlsys.compiler.rules.tensors_of` infers all others.
+    """
 
     inputs: tuple[Tensor, ...]
     outputs: tuple[str, ...]
@@ -87,3 +88,14 @@ def tensor_of(name: str, value: torch.Tensor) -> Tensor:
     if value.dtype not in OF_TORCH:
         raise BadGraph(f"tensor '{name}' has the format {value.dtype}: convert it to one of {', '.join(DTYPES)}")
     return Tensor(name, tuple(value.shape), OF_TORCH[value.dtype])
+
+
+def fresh(name: str, taken: set[str]) -> str:
+    """Return a name for Python like the one given, and remember it as taken."""
+    base = re.sub(r"\W+", "_", name).strip("_") or "t"
+    base = f"t{base}" if base[0].isdigit() or iskeyword(base) else base
+    found, count = base, 1
+    while found in taken:
+        found, count = f"{base}_{count + 1}", count + 1
+    taken.add(found)
+    return found

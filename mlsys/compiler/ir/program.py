@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from mlsys.compiler.ir.expression import Expr, shown
+from mlsys.compiler.ir.expression import Expr
 from mlsys.compiler.ir.graph import Graph, Tensor
 
 
@@ -22,6 +22,11 @@ class Form:
     over: tuple[Expr, ...] = ()
     batch: tuple[Expr, ...] = ()
 
+    def __str__(self) -> str:
+        parts = {"of": self.outer, "by": self.inner, "over": self.over, "for each": self.batch}
+        sizes = {word: " x ".join(str(loop.extent) for loop in axes) for word, axes in parts.items() if axes}
+        return " ".join([self.kind, *(f"{word} {length}" for word, length in sizes.items())])
+
 
 @dataclass(frozen=True)
 class Kernel:
@@ -36,15 +41,14 @@ class Kernel:
     tile: Mapping[str, int] = field(default_factory=dict)  # from schedule: sizes by name,
     grid: tuple[int, ...] = ()  # the programs that are launched,
     warps: int = 4  # the warps of one,
-    stages: int = 2  # and how many tiles a loop loads ahead
+    stages: int = 2  # how many tiles a loop loads ahead,
+    precision: str = "ieee"  # and how a product multiplies float32: exactly, or "tf32x3", as three products of tf32
 
     def __str__(self) -> str:
-        if self.tile:
-            tile = " ".join(f"{name}={length}" for name, length in self.tile.items())
-            return f"{self.name}: {tile}, grid {self.grid}, {self.warps} warps, {self.stages} stages"
-        *shared, element = shown(self.element).splitlines()
-        places = ", ".join(f"{loop}<{loop.extent}" for loop in self.axes)
-        return "\n    ".join([f"{self.name} ({self.form.kind})", *shared, f"{self.result.name}[{places}] = {element}"])
+        if not self.tile:
+            return "\n    ".join([f"{self.name} ({self.form})", *self.operations])
+        tile = " ".join(f"{name}={length}" for name, length in self.tile.items())
+        return f"{self.name}: {tile}, grid {self.grid}, {self.warps} warps, {self.stages} stages"
 
 
 @dataclass(frozen=True)
@@ -71,5 +75,5 @@ class Program:
             return self.text or "\n".join([*map(str, self.kernels), *decisions])
         apart = sum(size for _, _, size in self.lifetimes.values())
         rows = [(name, *life, self.offsets[name]) for name, life in self.lifetimes.items()]
-        lines = [f"{name}: kernels {first} to {end - 1}, {size} bytes at {at}" for name, first, end, size, at in rows]
+        lines = [f"{name}: kernels {first + 1} to {end}, {size} bytes at {at}" for name, first, end, size, at in rows]
         return "\n".join([f"{self.memory} bytes, {apart} if nothing shared its place", *lines])

@@ -4,15 +4,16 @@ Arithmetic, movement and reductions of Values compute nothing. They compose func
 written like NumPy: softmax is `e = (x - x.reduce("max", axes)).exp()`, and `e / e.reduce("sum", axes)`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import zip_longest
-from math import inf, prod
+from math import inf
 from typing import Any, TypeAlias
 
+import numpy as np
 import torch
 
-from mlsys.compiler.ir.expression import ZERO, Expr, Scalar, axis, flatten, guard, make, number, unflatten, within
+from mlsys.compiler.ir import expression as ir
+from mlsys.compiler.ir.expression import Expr, Scalar
 from mlsys.compiler.ir.graph import FLOATS, TORCH, BadGraph, Tensor, tensor_of
 
 Operand: TypeAlias = "Value | Scalar"
@@ -37,18 +38,22 @@ class Value:
 
     shape: Shape
     dtype: str
-    element: Callable[..., Expr]  # from indices
-    depth: int = 0  # reductions inside one another; names their axes
+    element: Callable[..., Expr]  # returns the element's expression, from one index for each dimension
+    depth: int = 0  # of reductions inside one another, so that each gets axes of its own
     name: str = ""
     known: torch.Tensor | None = None  # the numbers of a constant
     _made: dict[tuple[Expr, ...], Expr] = field(default_factory=dict)
 
     def at(self, *places: Expr) -> Expr:
         """Return the element at indices; with more or larger dimensions, of the tensor broadcast to them."""
-        own = tuple(ZERO if n == 1 else at for n, at in zip(self.shape[::-1], places[::-1], strict=False))[::-1]
+        # From the last dimension on, as broadcasting pairs them
+        own = tuple(ir.ZERO if n == 1 else at for n, at in zip(self.shape[::-1], places[::-1], strict=False))[::-1]
         if own not in self._made:
             self._made[own] = self.element(*own)
         return self._made[own]
+
+    def __bool__(self) -> bool:
+        raise TypeError("a Value has no truth when the model is compiled: choose elements with where")
 
     def numbers(self) -> list[Any]:
         """Return the value as a list of numbers; raises NeedsValue if it is not known."""
@@ -59,7 +64,7 @@ class Value:
     __neg__, __abs__, exp, exp2, log, log2 = map(_unary, ("neg", "abs", "exp", "exp2", "log", "log2"))
     sqrt, rsqrt, erf, floor, ceil, sin, cos = map(_unary, ("sqrt", "rsqrt", "erf", "floor", "ceil", "sin", "cos"))
     __add__, __sub__, __mul__, __truediv__ = map(_binary, ("add", "sub", "mul", "div"))
-    __and__, __or__, xor, maximum, minimum = map(_binary, ("and", "or", "xor", "max", "min"))
+    __and__, __or__, maximum, minimum = map(_binary, ("and", "or", "max", "min"))
     __rsub__, __rtruediv__ = _binary("sub", swap=True), _binary("div", swap=True)
     __lt__, __le__, __gt__ = _binary("lt", "bool"), _binary("le", "bool"), _binary("lt", "bool", swap=True)
     equal, differs = _binary("eq", "bool"), _binary("ne", "bool")
@@ -70,35 +75,36 @@ class Value:
 
     def where(self, a: Operand, b: Operand) -> "Value":
         """Return a where this condition holds, else b."""
-        dtype = a.dtype if isinstance(a, Value) else b.dtype  # type: ignore[union-attr]
-        return elementwise("where", self, constant(a, dtype), constant(b, dtype))
+        return elementwise("where", self, a, b)
+
+    def strided(self, shape: Shape, strides: Shape, offset: int) -> "Value":
+        """Return a view as torch and NumPy describe it: its element at places is at offset + sum of place * stride."""
+
+        def element(*places: Expr) -> Expr:
+            steps = (place * stride for place, stride in zip(places, strides, strict=True))
+            return self.at(*ir.unflatten(sum(steps, ir.linear({}, offset)), self.shape))
+
+        return Value(tuple(shape), self.dtype, element, self.depth)
+
+    def view(self, look: Callable[[Any], Any]) -> "Value":
+        """Return what a function of NumPy arrays makes of this one without copying, such as a transpose.
+
+        The function gets an array of one byte for each element, whose bytes mean nothing. So the strides and the
+        address of what it returns count elements. Raises ValueError if it copies.
+        """
+        array = np.empty(self.shape, np.uint8)
+        seen = look(array)
+        if seen.size and not np.may_share_memory(seen, array):
+            raise ValueError("view got a copy: use slices, transposes and the like, or Value.take")
+        return self.strided(seen.shape, seen.strides, seen.ctypes.data - array.ctypes.data)
 
     def reshape(self, shape: Shape) -> "Value":
         """Return the same elements in another shape."""
-        if prod(shape) != prod(self.shape):
-            raise BadGraph(f"cannot make the shape {tuple(shape)} of {self.shape}: keep the number of elements")
-        return self._moved(shape, lambda *p: self.at(*unflatten(flatten(p, shape), self.shape)))
+        return self.view(lambda array: array.reshape(shape))
 
     def squeeze(self, axes: Shape) -> "Value":
         """Return the value without axes, whose sizes are 1."""
-        return self.reshape([length for n, length in enumerate(self.shape) if n not in axes])
-
-    def transpose(self, order: Shape) -> "Value":
-        """Return the dimensions in another order."""
-        return self._moved(
-            [self.shape[n] for n in order], lambda *p: self.at(*(p[order.index(n)] for n in sorted(order)))
-        )
-
-    def expand(self, shape: Shape) -> "Value":
-        """Return the value broadcast to a shape and its own."""
-        return self._moved(broadcast(self.shape, shape), self.at)
-
-    def cut(self, chosen: Mapping[int, range]) -> "Value":
-        """Return the elements in a range along each dimension that is named."""
-        every = [chosen.get(n, range(length)) for n, length in enumerate(self.shape)]
-        return self._moved(
-            [*map(len, every)], lambda *p: self.at(*(at * r.step + r.start for at, r in zip(p, every, strict=True)))
-        )
+        return self.view(lambda array: array.squeeze(tuple(axes)))
 
     def pad(self, before: Shape, after: Shape, fill: Operand) -> "Value":
         """Return the value with `fill` around it; negative counts cut it."""
@@ -106,8 +112,8 @@ class Value:
 
         def element(*places: Expr) -> Expr:
             own = [place + -low for place, low in zip(places, before, strict=True)]
-            inside = [within(place, 0, length) for place, length in zip(own, self.shape, strict=True)]
-            return guard(self.at(*own), outside.at(*places), *inside)
+            inside = [ir.within(place, 0, length) for place, length in zip(own, self.shape, strict=True)]
+            return ir.guard(self.at(*own), outside.at(*places), *inside)
 
         shape = [sum(lengths) for lengths in zip(before, self.shape, after, strict=True)]
         return Value(tuple(shape), self.dtype, element, max(self.depth, outside.depth))
@@ -118,7 +124,7 @@ class Value:
         row = (indices < 0).where(indices + length, indices)
 
         def element(*places: Expr) -> Expr:
-            fetched = make("fetch", (row.at(*places[axis:last]),), "index", length)
+            fetched = ir.make("fetch", (row.at(*places[axis:last]),), "index", length)
             return self.at(*places[:axis], fetched, *places[last:])
 
         shape = (*self.shape[:axis], *indices.shape, *self.shape[axis + 1 :])
@@ -126,20 +132,17 @@ class Value:
 
     def reduce(self, kind: str, axes: Shape) -> "Value":
         """Return the sum, max or min over axes, which stay with the size 1."""
-        over = {n: axis(f"r{self.depth}_{n}", self.shape[n]) for n in axes}
-        loops = tuple(loop for loop in over.values() if loop is not ZERO)
+        over = {n: ir.axis(f"r{self.depth}_{n}", self.shape[n]) for n in axes}
+        loops = tuple(loop for loop in over.values() if loop is not ir.ZERO)
 
         def element(*places: Expr) -> Expr:
             if any(loop.extent == 0 for loop in loops):
-                return number(neutral(kind, self.dtype), self.dtype)
+                return ir.number(neutral(kind, self.dtype), self.dtype)
             body = self.at(*(over.get(n, place) for n, place in enumerate(places)))
-            return make("reduce", (body,), self.dtype, (kind, loops)) if loops else body
+            return ir.make("reduce", (body,), self.dtype, (kind, loops)) if loops else body
 
         shape = tuple(1 if n in over else length for n, length in enumerate(self.shape))
         return Value(shape, self.dtype, element, self.depth + 1)
-
-    def _moved(self, shape: Shape, element: Callable[..., Expr]) -> "Value":
-        return Value(tuple(shape), self.dtype, element, self.depth)
 
 
 def neutral(kind: str, dtype: str) -> Scalar:
@@ -156,14 +159,6 @@ def neutral(kind: str, dtype: str) -> Scalar:
     return least if kind == "max" else greatest
 
 
-def broadcast(*shapes: Shape) -> tuple[int, ...]:
-    """Return the shape that shapes are broadcast to, or raise BadGraph."""
-    sizes = [set(lengths) - {1} for lengths in zip_longest(*(shape[::-1] for shape in shapes), fillvalue=1)]
-    if any(len(lengths) > 1 for lengths in sizes):
-        raise BadGraph(f"cannot broadcast the shapes {', '.join(map(str, shapes))}: make the sizes equal or 1")
-    return tuple(max(lengths, default=1) for lengths in reversed(sizes))
-
-
 def elementwise(op: str, *operands: Operand, dtype: str = "") -> Value:
     """Apply a function of `PRIMITIVES` to elements, broadcast to one shape; the default format is the last Value's."""
     like = next(operand.dtype for operand in reversed(operands) if isinstance(operand, Value))
@@ -172,31 +167,26 @@ def elementwise(op: str, *operands: Operand, dtype: str = "") -> Value:
         return values[0]
     if like not in FLOATS:
         op = {"div": "idiv"}.get(op, op) if like != "bool" else {"max": "or", "min": "and"}.get(op, op)
-    shape, depth = broadcast(*(value.shape for value in values)), max(value.depth for value in values)
-    return Value(shape, dtype or like, lambda *p: make(op, [v.at(*p) for v in values], dtype or like), depth)
+    shape, depth = np.broadcast_shapes(*(tuple(v.shape) for v in values)), max(v.depth for v in values)
+    return Value(shape, dtype or like, lambda *p: ir.make(op, [v.at(*p) for v in values], dtype or like), depth)
 
 
 def constant(value: "Operand | torch.Tensor", dtype: str = "", name: str = "") -> Value:
     """Return numbers as a Value; a single one is written into the kernel."""
     if isinstance(value, Value):
         return value
-    known = value if isinstance(value, torch.Tensor) else torch.tensor(value, dtype=TORCH[dtype])
-    return buffer(tensor_of(name, known) if not dtype else Tensor(name, tuple(known.shape), dtype), known)
-
-
-def iota(count: int, dtype: str) -> Value:
-    """Return 0, 1, ... count - 1."""
-    return Value((count,), dtype, lambda place: make("cast", (place,), dtype))
+    known = value if isinstance(value, torch.Tensor) else torch.tensor(value, dtype=TORCH[ir.computed(dtype)])
+    return buffer(Tensor(name, tuple(known.shape), dtype) if dtype else tensor_of(name, known), known)
 
 
 def buffer(tensor: Tensor, known: torch.Tensor | None = None) -> Value:
     """Return a tensor in memory, or known numbers."""
 
     def element(*places: Expr) -> Expr:
-        position = flatten(places, tensor.shape)
+        position = ir.flatten(places, tensor.shape)
         at = position.detail[1] if position.op == "linear" and not position.args else -1
         if known is not None and 0 <= at < known.numel():
-            return number(known.reshape(-1)[at].item(), tensor.dtype)
-        return make("load", (position,), tensor.dtype, tensor.name)
+            return ir.number(known.reshape(-1)[at].item(), tensor.dtype)
+        return ir.make("load", (position,), tensor.dtype, tensor.name)
 
     return Value(tensor.shape, tensor.dtype, element, 0, tensor.name, known)

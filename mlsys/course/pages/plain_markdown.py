@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from mlsys.course.pages.prediction import WORDS
+from mlsys.course.pages.languages import ENGLISH, Language, read_language
 from mlsys.course.pages.quiz import read_quiz
 from mlsys.errors import UserError
 
@@ -43,19 +43,20 @@ class PlainMarkdown:
         bibliography: Path | None = None,
         figures: Sequence[str] = (),
         sections: Mapping[str, str] | None = None,
-        language: str = "en",
+        language: Language | None = None,
     ) -> None:
         """Take what the page's markup refers to: numbers, works, figures, and titles of sections by their labels."""
         self.page = page
         self.sections = dict(sections or {})
-        self.words = WORDS[language]
+        said = language or read_language(ENGLISH)
+        self.words, self._frame = said["predict"], said["notebook"]
         self._right: dict[str, str] = {}  # letters of the predictions that came so far
         self.numbers = numbers
         self.figures = list(figures)
         self._bibliography = bibliography
         self._roles: dict[str, Callable[[str], str]] = {
             "glue:text": self._number,
-            "numref": lambda label: f"Figure {self.figures.index(label) + 1}",
+            "numref": lambda label: self._frame["figure"].format(number=self.figures.index(label) + 1),
             "term": _shown,
             "ref": _shown,
             "doc": _shown,
@@ -79,10 +80,10 @@ class PlainMarkdown:
             opened = _OPEN.fullmatch(line)
             if fence:
                 body = "\n".join(_taken(source, "```"))
-                lines += [_interactive(fence[2])] if fence[1] == "interactive" else self._fenced(fence[1], body)
+                lines += [self._interactive(fence[2])] if fence[1] == "interactive" else self._fenced(fence[1], body)
             elif opened and opened[2] == "interactive":
                 _taken(source, opened[1])
-                lines.append(_interactive(opened[3]))
+                lines.append(self._interactive(opened[3]))
             elif opened:
                 colons, name, title = opened.groups()
                 options = {}
@@ -136,12 +137,17 @@ class PlainMarkdown:
             )
         quiz = read_quiz(body)
         texts = [self._inline(choice.text) for choice in quiz.choices]
+        right = f"**{self._frame['right']}** "
         answers = [
-            f"- *{text}*: {'**right.** ' if choice.right else ''}{self._inline(choice.feedback)}"
+            f"- *{text}*: {right if choice.right else ''}{self._inline(choice.feedback)}"
             for text, choice in zip(texts, quiz.choices, strict=True)
         ]
         shown = [f"**{self._inline(quiz.question)}**", "", *(f"- {text}" for text in texts), ""]
-        return [*shown, "<details><summary>Answers</summary>", "", *answers, "", "</details>"]
+        return [*shown, f"<details><summary>{self._frame['answers']}</summary>", "", *answers, "", "</details>"]
+
+    def _interactive(self, name: str) -> str:
+        """What stands for a figure that the reader operates: its script and its caption have no place in a notebook."""
+        return f"*{self._frame['interactive'].format(name=name)}*"
 
     def _inline(self, line: str) -> str:
         if "[](" in line:
@@ -184,11 +190,6 @@ def _taken(source: deque[str], end: str) -> list[str]:
     while source and (line := source.popleft()).strip() != end:
         taken.append(line)
     return taken
-
-
-def _interactive(name: str) -> str:
-    """What stands for a figure that the reader operates: its script and its caption have no place in a notebook."""
-    return f"*The page of this chapter on the course's site has an interactive figure here: {name}.*"
 
 
 def _shown(text: str) -> str:

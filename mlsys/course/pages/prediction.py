@@ -10,30 +10,6 @@ from dataclasses import dataclass
 
 from mlsys.errors import UserError
 
-WORDS = {
-    "en": {
-        "title": "Predict before you read",
-        "choose": "Your prediction",
-        "kept": "Your prediction is ({letter}). It is kept in this browser; you can change it.",
-        "where": "You will find the answer under {section}.",
-        "answer": "The answer is ({letter}).",
-        "right": "You predicted ({letter}) on {date}, and you were right.",
-        "wrong": "You predicted ({letter}) on {date}.",
-        "none": "You made no prediction.",
-    },
-    "he": {
-        "title": "חזו לפני הקריאה",
-        "choose": "התחזית שלכם",
-        "kept": "התחזית שלכם היא ({letter}). היא נשמרת בדפדפן הזה, ואפשר לשנות אותה.",
-        "where": "התשובה נמצאת בסעיף {section}.",
-        "answer": "התשובה היא ({letter}).",
-        "right": "חזיתם ({letter}) בתאריך {date}, וצדקתם.",
-        "wrong": "חזיתם ({letter}) בתאריך {date}.",
-        "none": "לא חזיתם תשובה.",
-    },
-}
-"""What a page says around a prediction, by the page's language (`lang` in its front matter)."""
-
 _ITEM = re.compile(r"^[-*+][ ]+(?P<text>.*)$", re.M)
 _LETTER = re.compile(r"\((?P<letter>\w)\)[ ]+\S")
 

@@ -34,6 +34,11 @@ def hidden_values() -> Iterator[None]:
         _show_expected.reset(token)
 
 
+def expected_values_are_shown() -> bool:
+    """Return whether messages may show expected values, and words of the student's: not in hidden tests."""
+    return _show_expected.get()
+
+
 def assert_close(
     actual: object, expected: "torch.Tensor", *, what: str = "result", tile: tuple[int, int] | None = None
 ) -> None:

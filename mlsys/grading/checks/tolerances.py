@@ -62,7 +62,7 @@ class Difference:
 
 def is_close(actual: "torch.Tensor", expected: "torch.Tensor") -> bool:
     """Return whether every element is within its tolerance; a NaN is not."""
-    return all(bool((error <= allowed).all()) for error, allowed in _in_pieces(actual, expected, _rms(expected)))
+    return all(bool((error <= allowed).all()) for error, allowed in _in_pieces(actual, expected, rms_of(expected)))
 
 
 def difference(actual: "torch.Tensor", expected: "torch.Tensor") -> Difference:
@@ -71,7 +71,7 @@ def difference(actual: "torch.Tensor", expected: "torch.Tensor") -> Difference:
 
     wrong: list[torch.Tensor] = []
     largest: float | None = None
-    total, scale = 0.0, _rms(expected)
+    total, scale = 0.0, rms_of(expected)
     for error, allowed in _in_pieces(actual, expected, scale):
         wrong.append(~(error <= allowed))
         total += float(error.square().sum())
@@ -84,7 +84,7 @@ def difference(actual: "torch.Tensor", expected: "torch.Tensor") -> Difference:
 
 def errors_and_tolerance(actual: "torch.Tensor", expected: "torch.Tensor") -> tuple["torch.Tensor", "torch.Tensor"]:
     """Return the absolute error and what is allowed, per element, in float64. For small tensors."""
-    return _compared(actual, expected, _rms(expected))
+    return _compared(actual, expected, rms_of(expected))
 
 
 def _in_pieces(
@@ -98,7 +98,7 @@ def _in_pieces(
         yield _compared(*piece, rms)
 
 
-def _rms(expected: "torch.Tensor") -> float:
+def rms_of(expected: "torch.Tensor") -> float:
     """Return the root mean square of the finite elements."""
     total, count = 0.0, 0
     for piece in expected.flatten().split(CHUNK_ELEMENTS):

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsys.grading.hazards.finding import Finding, Place, listed
+from mlsys.grading.hazards.finding import Finding, Place, line_in_cell, listed
 from mlsys.grading.hazards.memory import (
     ATOMIC,
     READ,
@@ -205,7 +205,7 @@ class Accesses:
         place = place_of(self.events, load, self.grid)
         lane = _lane(undefined > 0, undefined.shape) if undefined.size > 1 else masked
         tensor = f" from {view.name}" if view else ""
-        where = "the same line" if use == self.events.lines[load] else f"line {use[1]}"
+        where = "the same line" if use == self.events.lines[load] else f"line {line_in_cell(*use)}"
         self._report(
             key,
             place,
@@ -349,7 +349,7 @@ class Accesses:
 
 
 def _in_line(place: Place, event: int, accesses: Accesses) -> str:
-    return "" if accesses.events.lines[event][1] == place.line else f" in line {place.line}"
+    return "" if line_in_cell(*accesses.events.lines[event]) == place.line else f" in line {place.line}"
 
 
 def _distance(view: View, address: int) -> str:

@@ -37,7 +37,7 @@ def inspect(
 
     The kernel runs on copies of its tensors: the caller's stay as they are. `mlsys.grading.hazards.finding.KINDS` lists
     the kinds of findings. Each wrong line is reported once for each tensor and kind. If the kernel itself raises an
-    exception, Triton's `InterpreterError` passes through.
+    exception, an `InterpreterError` of Triton's says its line.
 
     Args:
         kernel: a `@triton.jit` function, made with or without TRITON_INTERPRET.
@@ -93,16 +93,32 @@ class _InspectedFirst:
         self._kernel = kernel
 
     def __getitem__(self, grid: Any) -> Callable[..., None]:
-        import torch
-
         def launch(*args: Any, **constants: Any) -> None:
             plain = self._kernel._kernel if isinstance(self._kernel, Inspected) else self._kernel
-            copies = [one.cpu() if torch.is_tensor(one) else one for one in args]
-            for finding in inspect(plain, grid, *copies, **constants):
+            for finding in inspect(plain, grid, *on_host(args), **constants):
                 raise WrongAnswer(str(finding))
             self._kernel[grid](*args, **constants)
 
         return launch
+
+
+def on_host(args: Sequence[Any]) -> list[Any]:
+    """Return arguments of a launch with their tensors in host memory, laid out as they are on their device.
+
+    `tensor.cpu()` would pack a slice, while the strides that the kernel gets as numbers stay those of the whole tensor.
+    Tensors that share memory go on sharing it.
+    """
+    import torch
+
+    memory: dict[int, torch.UntypedStorage] = {}
+
+    def copied(tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        host = memory.setdefault(storage.data_ptr(), storage.cpu())
+        view = tensor.storage_offset(), tensor.size(), tensor.stride()
+        return torch.empty(0, dtype=tensor.dtype).set_(host, *view)
+
+    return [copied(one) if torch.is_tensor(one) else one for one in args]
 
 
 def inspect_first(kernel: Any) -> Any:

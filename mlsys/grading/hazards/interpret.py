@@ -2,7 +2,9 @@
 
 import ast
 import inspect
+import linecache
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, partial
@@ -21,9 +23,18 @@ from triton.runtime.jit import JITFunction, get_jit_fn_file_line
 
 from mlsys.grading.hazards.accesses import TooManyAccesses
 from mlsys.grading.hazards.builder import CheckingBuilder, CheckingSemantic
+from mlsys.grading.hazards.finding import Place, line_in_cell, listed
 
 TRITON_FOLDER = str(Path(triton.__file__).parent)
 _FOLDERS = (TRITON_FOLDER, str(Path(__file__).parent), str(Path(np.__file__).parent))
+
+
+class KernelError(InterpreterError):  # type: ignore[misc]
+    """An exception of a kernel's own code, with the line; a notebook shows it without the interpreter's traceback."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"ERROR: {self}"]
+
 
 _TO_TENSOR = interpreter.interpreter_semantic  # makes tensors of the numbers that a kernel assigns to its variables
 
@@ -54,7 +65,7 @@ def run_programs(
         order: numbers of programs.
 
     Raises:
-        InterpreterError: from an exception of the kernel's own, as in a normal launch.
+        KernelError: from an exception of the kernel's own.
     """
     wide = (*grid, 1, 1)[:3]
     with _interpreting(builder), np.errstate(all="ignore"):
@@ -72,7 +83,17 @@ def run_programs(
         except TooManyAccesses:
             raise
         except Exception as error:
-            raise InterpreterError(repr(error)) from error
+            program = tuple(int(index) for index in np.unravel_index(number, grid))
+            raise KernelError(f"{_line_of(error, program)}: {type(error).__name__}: {error}") from error
+
+
+def _line_of(error: Exception, program: tuple[int, ...]) -> Place | str:
+    """Return the line of the kernel that raised an exception, or the program if no line did."""
+    for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
+        file = frame.f_code.co_filename
+        if _is_kernel(file):
+            return Place(line_in_cell(file, line), linecache.getline(file, line).strip(), program)
+    return f"program {listed(program)}"
 
 
 def constants_of(kernel: Any) -> frozenset[str]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsys.grading.hazards.finding import Place
+from mlsys.grading.hazards.finding import Place, line_in_cell
 
 if TYPE_CHECKING:
     import torch
@@ -258,4 +258,4 @@ def place_of(events: Events, event: int, grid: tuple[int, ...]) -> Place:
 
     file, line = events.lines[event]
     program = tuple(int(index) for index in np.unravel_index(events.programs[event], grid))
-    return Place(line, linecache.getline(file, line).strip(), program)
+    return Place(line_in_cell(file, line), linecache.getline(file, line).strip(), program)

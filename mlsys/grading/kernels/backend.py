@@ -4,15 +4,20 @@ In a notebook they run in the notebook's process. A judge uses another backend, 
 Which backend a test uses never depends on the object that it tests.
 """
 
+import linecache
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
+from mlsys.grading.hazards.finding import LINES
 from mlsys.grading.kernels.guard import call_guarded, launch_guarded
 from mlsys.grading.kernels.notebook import check_source
 from mlsys.grading.kernels.race import Launch, RaceResult, RaceSetup, check_gpu, check_unused, run_race
+from mlsys.grading.kernels.source import KernelSource
 from mlsys.grading.kernels.track import Reference, Track, launching
+from mlsys.grading.subjects import Outcome, Subject, try_here
 from mlsys.measure.device import gpu_device
 
 if TYPE_CHECKING:
@@ -55,6 +60,18 @@ class Backend(Protocol):
             Suspicious: the time is shorter than the work needs.
         """
 
+    def try_tests(self, tests: Any, subject: Subject, right: Subject) -> Outcome:
+        """Run a student's tests on a function, and say whether they refuse it.
+
+        Args:
+            tests: the student's function of one argument, the function under test.
+            subject: what is behind the function under test.
+            right: what is behind the right function, with which each call is compared.
+
+        Raises:
+            NotImplementedError: the tests are not written yet.
+        """
+
 
 class LocalBackend:
     """The backend of a notebook: everything runs in this process."""
@@ -72,7 +89,10 @@ class LocalBackend:
         launch: Launch,
     ) -> "torch.Tensor":
         """See `Backend`."""
-        check_source(kernel)
+        if isinstance(kernel, KernelSource):
+            kernel = _kernel_of(kernel)
+        else:
+            check_source(kernel)
         return launch_guarded(kernel, constants, inputs, tuple(like.shape), like.dtype, launch)
 
     def race(self, kernel: Any, setup: RaceSetup) -> RaceResult:
@@ -86,6 +106,21 @@ class LocalBackend:
         mine = Track(launching(setup.launch, kernel, setup.constants), inputs, theirs.like, "cuda")
         pair = run_race(mine, theirs, elements=theirs.elements, bytes_moved=theirs.bytes_moved, flops=setup.flops)
         return RaceResult(gpu_device().name, pair)
+
+    def try_tests(self, tests: Any, subject: Subject, right: Subject) -> Outcome:
+        """See `Backend`."""
+        return try_here(tests, subject, right, _kernel_of)
+
+
+@cache
+def _kernel_of(source: KernelSource) -> Any:
+    """Return the kernel of a source that is checked; Triton finds its lines in the cache of lines."""
+    label = f"kernel under test {len(linecache.cache)}"
+    LINES[label] = source.lines
+    linecache.cache[label] = (len(source.text), None, source.text.splitlines(keepends=True), label)
+    names: dict[str, Any] = {"__name__": "kernel"}
+    exec(compile(source.text, label, "exec"), names)
+    return names[source.name]
 
 
 _LOCAL = LocalBackend()

@@ -4,10 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mlsys.grading.checks.assertions import assert_close
+from mlsys.grading.checks.assertions import assert_close, expected_values_are_shown, shown
 from mlsys.grading.kernels.backend import current_backend
 from mlsys.grading.kernels.race import Launch
-from mlsys.grading.verdicts import GradingError, WrongAnswer
+from mlsys.grading.kernels.source import KernelSource, kernel_source
+from mlsys.grading.verdicts import GradingError, NotAKernel, WrongAnswer
 
 if TYPE_CHECKING:
     import torch
@@ -19,6 +20,9 @@ DATA_RACE = (
     "element, or one reads what another writes. Let one program write each element, or add with tl.atomic_add."
 )
 """Words for a data race of a kernel's programs."""
+
+MAX_WRITTEN = 10_000
+"""Longest kernel that a student's function may write, in characters; ten operations take about 1,000."""
 
 
 def guarded(function: Callable[..., Result]) -> Callable[..., Result]:
@@ -41,6 +45,33 @@ def guarded(function: Callable[..., Result]) -> Callable[..., Result]:
     return call
 
 
+def written_kernel(text: object, name: str, *, what: str = "the text") -> KernelSource:
+    """Return the kernel of a text that a student's function has written, for `check_kernel`.
+
+    The text is data. Of all that it defines, the function `name` and those that it calls are read, and they must meet
+    the rules of every kernel; nothing else of it ever runs.
+
+    Args:
+        text: Python source.
+        name: the `@triton.jit` function in it.
+        what: what to call the text in messages.
+
+    Raises:
+        WrongAnswer: it is no string, or is longer than `MAX_WRITTEN`.
+        NotAKernel: it has no such function, or one that uses more than Triton's language.
+    """
+    if type(text) is not str:
+        raise WrongAnswer(f"{what}: return the kernel's source as a string, got {shown(text)}")
+    if len(text) > MAX_WRITTEN:
+        raise WrongAnswer(f"{what}: it has {len(text):,} characters, and a kernel may have {MAX_WRITTEN:,}")
+    try:
+        return kernel_source([text], name)
+    except NotAKernel as error:
+        # The function that wrote the text has seen a hidden input, and could tell it in the words of a refusal.
+        said = f"{error}" if expected_values_are_shown() else "it is not a kernel that may run; try graphs of your own"
+        raise NotAKernel(f"{what}: {said}") from None
+
+
 def check_kernel(
     kernel: Any,
     constants: Mapping[str, int],
@@ -54,7 +85,8 @@ def check_kernel(
     """Launch a kernel with guard bands and compare its output.
 
     Args:
-        kernel: a `@triton.jit` function; a judge launches its checked source where no other code of the student's runs.
+        kernel: a `@triton.jit` function, or what `written_kernel` returns; a judge launches its checked source where no
+            other code of the student's runs.
         constants: the kernel's constants, which `launch` passes on.
         inputs: tensors, of any strides.
         expected: the right output, of the shape and dtype that the output gets.

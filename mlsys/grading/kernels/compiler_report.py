@@ -26,7 +26,7 @@ OPTIONS = ("num_warps", "num_stages")
 
 TYPES = {
     "float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "float64": "fp64",
-    "int32": "i32", "int64": "i64",
+    "int8": "i8", "uint8": "u8", "int16": "i16", "int32": "i32", "int64": "i64", "float8_e4m3fn": "fp8e4nv",
 }  # fmt: skip
 """Triton's names of element types, by torch's."""
 

@@ -9,6 +9,7 @@ the lab is graded.
 """
 
 import ast
+import builtins
 import copy
 import math
 from collections.abc import Iterable, Sequence
@@ -49,10 +50,14 @@ _TUNERS = ("autotune", "heuristics")
 
 @dataclass(frozen=True)
 class KernelSource:
-    """The text of a kernel with all that it needs: `text` defines `name`, on top of `triton` and `tl`."""
+    """The text of a kernel with all that it needs: `text` defines `name`, on top of `triton` and `tl`.
+
+    `lines` holds, for each line of the text, the line of the student's cell that it was written from, or 0.
+    """
 
     name: str
     text: str
+    lines: tuple[int, ...] = ()
 
 
 def kernel_source(cells: Iterable[str], name: str) -> KernelSource:
@@ -88,6 +93,7 @@ class _Reading:
 
     bound: dict[str, Binding]
     texts: dict[str, str] = field(default_factory=dict)
+    lines: dict[str, tuple[int, ...]] = field(default_factory=dict)
     values: dict[str, Any] = field(default_factory=dict)
     followed: dict[str, str] = field(default_factory=dict)
     written: int = 0
@@ -110,7 +116,10 @@ class _Reading:
         text = HEADER + "\n\n" + "\n\n\n".join(self.texts.values()) + "\n"
         if len(text) > MAX_TEXT:
             raise NotAKernel(f"{name} and what it calls have {len(text):,} characters; the limit is {MAX_TEXT:,}")
-        return KernelSource(found, text)
+        lines = [0] * (HEADER.count("\n") + 2)
+        for one in self.texts:
+            lines += [*self.lines[one], 0, 0]
+        return KernelSource(found, text, tuple(lines[:-2]))
 
     def resolved(self, name: str) -> tuple[str, Binding | None]:
         """Follow `name = other` to the name that is really bound, and what it is bound to."""
@@ -165,6 +174,7 @@ class _Reading:
         check_function(written, self.texts.keys(), node.lineno)
         del self.texts[name]
         self.texts[name] = _text_of(written)
+        self.lines[name] = _lines_of(written, self.texts[name])
         return name
 
     def decorator(self, name: str, node: ast.FunctionDef) -> str:
@@ -425,6 +435,8 @@ class _Rewriter(ast.NodeTransformer):
         if name not in reading.bound:
             if name in PYTHON_NAMES:
                 return node
+            if not hasattr(builtins, name):
+                self.refuse(node, f"uses {name}", f"{name} is not defined; is it misspelled?")
             self.refuse(node, f"uses {name}", f"{name} {reading.why_no_function(name)}")
         function = reading.function(name)
         if function is None:
@@ -503,3 +515,12 @@ def _text_of(function: ast.FunctionDef) -> str:
             f"{function.name} changes when Python writes it out again; use plain names and shorter numbers"
         )
     return text
+
+
+def _lines_of(function: ast.FunctionDef, text: str) -> tuple[int, ...]:
+    """Return for each line of a function's text the line that its statement had in the cell, or 0."""
+    lines = [0] * (text.count("\n") + 1)
+    for old, new in zip(ast.walk(function), ast.walk(ast.parse(text).body[0]), strict=True):
+        if isinstance(new, ast.stmt):
+            lines[new.lineno - 1] = getattr(old, "lineno", 0)
+    return tuple(lines)

@@ -5,13 +5,14 @@ up to `NONE_AT`, and a share in between.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mlsys.grading.draws import Draws
 from mlsys.grading.kernels.backend import current_backend
 from mlsys.grading.kernels.race import Config, Launch, RaceSetup, Shape
+from mlsys.grading.timed import Timed
 from mlsys.grading.verdicts import Verdict, WrongAnswer
 from mlsys.measure.timing import Pair
 
@@ -38,11 +39,13 @@ def points_fraction(ratio: float) -> float:
 
 @dataclass(frozen=True)
 class Speed:
-    """Speed of a kernel compared with its reference, shape by shape."""
+    """Speed of a kernel compared with its reference, shape by shape; `work` is the operation, where it is known."""
 
     device: str
     reference: str
     pairs: Mapping[Shape, Pair]
+    dtype: str = ""
+    work: Mapping[Shape, "Op"] = field(default_factory=dict)
 
     @property
     def fraction(self) -> float:
@@ -57,7 +60,24 @@ class Speed:
     @property
     def verdict(self) -> Verdict:
         """Verdict: passed with all points, slow with a share of them."""
-        return Verdict("passed" if self.fraction == 1 else "slow", self.fraction, str(self))
+        return Verdict("passed" if self.fraction == 1 else "slow", self.fraction, str(self), timed=self.timed)
+
+    @property
+    def timed(self) -> tuple[Timed, ...]:
+        """The times, as records keep them."""
+        return tuple(
+            Timed(
+                self.device,
+                " x ".join(map(str, shape)),
+                self.dtype,
+                pair.candidate_s,
+                pair.reference_s,
+                pair.ratio,
+                float(self.work[shape].flop_count) if shape in self.work else 0.0,
+                float(self.work[shape].read_count + self.work[shape].write_count) if shape in self.work else 0.0,
+            )
+            for shape, pair in self.pairs.items()
+        )
 
     def __str__(self) -> str:
         lines = [
@@ -105,6 +125,7 @@ def speed(
     """
     constants = {shape: checked_config(config(shape, dtype), f"config({shape}, {dtype!r})") for shape in shapes}
     draws, pairs, device = Draws("speed"), {}, ""
+    work = {shape: op(shape, dtype) for shape in shapes} if op else {}
     for shape, chosen in constants.items():
         setup = RaceSetup(
             shape,
@@ -115,11 +136,11 @@ def speed(
             expected=expected,
             reference=None if reference is None else _with_constants(*reference, shape, dtype),
             capability=capability,
-            flops=float(op(shape, dtype).flop_count) if op else 0.0,
+            flops=float(work[shape].flop_count) if op else 0.0,
         )
         result = current_backend().race(kernel, setup)
         device, pairs[shape] = result.device, result.pair
-    return Speed(device, beside(reference), pairs)
+    return Speed(device, beside(reference), pairs, dtype, work)
 
 
 def _with_constants(

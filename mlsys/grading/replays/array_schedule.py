@@ -1,9 +1,9 @@
 """Check a schedule of a systolic array that a student returns as integers, by replaying it cycle by cycle.
 
-A schedule says in which cycle, counted from 0, each element of the operands enters the array at its edge. Everything
-else follows: what has entered at the left moves one column to the right per cycle, what has entered at the top moves
-down, and a product is right if partners meet. The replay moves labels, such as a[1, 2], instead of numbers, so it can
-say what met what.
+A schedule says in which cycle each element of the operands enters the array at its edge; cycles are counted from 0, or
+from another number. Everything else follows: what has entered at the left moves one column to the right per cycle, what
+has entered at the top moves down, and a product is right if partners meet. The replay moves labels, such as a[1, 2],
+instead of numbers, so it can say what met what.
 
 >>> assert_output_stationary({"a": [[0, 1]], "b": [[0], [1]]}, 1, 1, 2)
 >>> assert_output_stationary({"a": [[0, 1]], "b": [[1], [2]]}, 1, 1, 2)
@@ -21,7 +21,18 @@ from mlsys.grading.verdicts import WrongAnswer
 from mlsys.systolic import gemm_cycles
 
 MAX_CYCLE = 999
-"""Latest cycle that a schedule may name: ten times as many as the arrays of the tests need."""
+"""Latest cycle that a schedule may name, counted from its first: ten times as many as the arrays of the tests need."""
+
+
+@dataclass(frozen=True)
+class _Case:
+    """A schedule in messages: the sizes that it is for, and the number of its first cycle."""
+
+    sizes: str
+    first: int
+
+    def __str__(self) -> str:
+        return self.sizes
 
 
 @dataclass(frozen=True)
@@ -41,7 +52,7 @@ Registers = list[list[Item | None]]
 """What the elements of an array hold, row by row."""
 
 
-def assert_output_stationary(schedule: object, m: int, n: int, k: int) -> None:
+def assert_output_stationary(schedule: object, m: int, n: int, k: int, *, first: int = 0) -> None:
     """Raise `WrongAnswer` unless partners meet everywhere in an m x n array that keeps its sums, in the least time.
 
     a[i, p] enters row i at the left, b[p, j] enters column j at the top, and both can be multiplied in the cycle in
@@ -53,8 +64,9 @@ def assert_output_stationary(schedule: object, m: int, n: int, k: int) -> None:
         m: rows of A and C, and of the array.
         n: columns of B and C, and of the array.
         k: columns of A, rows of B.
+        first: number of the first cycle.
     """
-    what = f"m={m}, n={n}, k={k}"
+    what = _Case(f"m={m}, n={n}, k={k}", first)
     parts = _parts(schedule, ("a", "b"), what)
     a, b = _table(parts["a"], m, k, "a", what), _table(parts["b"], k, n, "b", what)
     left = _entering({Item("a", (i, p)): (i, a[i][p]) for i in range(m) for p in range(k)}, "row", what)
@@ -68,7 +80,7 @@ def assert_output_stationary(schedule: object, m: int, n: int, k: int) -> None:
         for i in range(m):
             for j in range(n):
                 x, y = right[i][j], down[i][j]
-                place = f"{what}: PE ({i},{j}) at cycle {cycle}"
+                place = f"{what}: PE ({i},{j}) at cycle {cycle + first}"
                 if x and (y is None or x.index[1] != y.index[0]):
                     needed = Item("b", (x.index[1], j))
                     raise WrongAnswer(f"{place}: {x} meets {y or 'nothing'}; it needs {needed}")
@@ -80,7 +92,7 @@ def assert_output_stationary(schedule: object, m: int, n: int, k: int) -> None:
     _check_cycles(busy_until + 1, gemm_cycles(m, n, k, rows=m, cols=n, dataflow="os", drain=False), what)
 
 
-def assert_weight_stationary(schedule: object, m: int, n: int, k: int) -> None:
+def assert_weight_stationary(schedule: object, m: int, n: int, k: int, *, first: int = 0) -> None:
     """Raise `WrongAnswer` unless partners meet everywhere in a k x n array that keeps B, in the least time.
 
     A weight that enters column j at the top moves all weights of that column one row down, and stays until the next one
@@ -93,8 +105,9 @@ def assert_weight_stationary(schedule: object, m: int, n: int, k: int) -> None:
         m: rows of A and C.
         n: columns of B and C, and of the array.
         k: columns of A, rows of B and of the array.
+        first: number of the first cycle.
     """
-    what = f"m={m}, n={n}, k={k}"
+    what = _Case(f"m={m}, n={n}, k={k}", first)
     parts = _parts(schedule, ("a", "b", "c"), what)
     a, b = _table(parts["a"], m, k, "a", what), _table(parts["b"], k, n, "b", what)
     c = _table(parts["c"], m, n, "c", what)
@@ -106,14 +119,14 @@ def assert_weight_stationary(schedule: object, m: int, n: int, k: int) -> None:
             if finished[Item("c", (i, j))] != c[i][j]:
                 at = [str(item) for item, cycle in finished.items() if item.index[1] == j and cycle == c[i][j]]
                 raise WrongAnswer(
-                    f"{what}: by your schedule, c[{i},{j}] leaves column {j} in cycle {c[i][j]}; "
+                    f"{what}: by your schedule, c[{i},{j}] leaves column {j} in cycle {c[i][j] + first}; "
                     f"in the replay {at[0] if at else 'nothing'} leaves there in that cycle"
                 )
     cycles = max(finished.values()) + 1
     _check_cycles(cycles, gemm_cycles(m, n, k, rows=k, cols=n, dataflow="ws"), what)
 
 
-def assert_double_buffered(schedule: object, folds: int, m: int, rows: int, cols: int) -> None:
+def assert_double_buffered(schedule: object, folds: int, m: int, rows: int, cols: int, *, first: int = 0) -> None:
     """Raise `WrongAnswer` unless several folds run right on an array that loads weights while it computes.
 
     Each element has a second weight register. Weights enter it as in `assert_weight_stationary`. The element multiplies
@@ -135,12 +148,13 @@ def assert_double_buffered(schedule: object, folds: int, m: int, rows: int, cols
         m: rows of each A_f.
         rows: rows of the array.
         cols: columns of the array.
+        first: number of the first cycle.
     """
-    what = f"folds={folds}, m={m}, rows={rows}, cols={cols}"
+    what = _Case(f"folds={folds}, m={m}, rows={rows}, cols={cols}", first)
     parts = _parts(schedule, ("a", "b", "swap"), what)
     swap = _row(parts["swap"], folds, "swap", what)
     if any(second <= first for first, second in pairwise(swap)):
-        raise WrongAnswer(f"{what}: swap must rise from fold to fold, got {shown(swap)}")
+        raise WrongAnswer(f"{what}: swap must rise from fold to fold, got {shown([one + first for one in swap])}")
     weights, inputs = _list(parts["b"], folds, "b", what), _list(parts["a"], folds, "a", what)
     left_items: dict[Item, tuple[int, int]] = {}
     top_items: dict[Item, tuple[int, int]] = {}
@@ -163,7 +177,7 @@ class _ColumnsOfSums:
     cols: int
     left: dict[tuple[int, int], Item]
     top: dict[tuple[int, int], Item]
-    what: str
+    what: _Case
     swaps: frozenset[int] | None = None
     finished: dict[Item, int] = field(default_factory=dict)
 
@@ -196,7 +210,7 @@ class _ColumnsOfSums:
         self, cycle: int, p: int, j: int, x: Item | None, weight: Item | None, above: Item | None
     ) -> Item | None:
         """Return the sum that an element hands down, after checking that what meets in it belongs together."""
-        place = f"{self.what}: PE ({p},{j}) at cycle {cycle}"
+        place = f"{self.what}: PE ({p},{j}) at cycle {cycle + self.what.first}"
         if x is None:
             if above:
                 needed = Item("a", (above.index[0], p), above.fold)
@@ -222,46 +236,48 @@ class _ColumnsOfSums:
         ]
 
 
-def _check_cycles(taken: int, least: int, what: str) -> None:
+def _check_cycles(taken: int, least: int, what: _Case) -> None:
     if taken > least:
         raise WrongAnswer(
-            f"{what}: everything meets its partner, but the last multiplication is in cycle {taken - 1}, "
+            f"{what}: everything meets its partner, but the last multiplication is in cycle {taken - 1 + what.first}, "
             f"so the array needs {taken} cycles; {least} are enough"
         )
 
 
-def _entering(items: dict[Item, tuple[int, int]], line: str, what: str) -> dict[tuple[int, int], Item]:
+def _entering(items: dict[Item, tuple[int, int]], line: str, what: _Case) -> dict[tuple[int, int], Item]:
     """Return who enters which row or column in which cycle; two cannot enter the same at once."""
     entering: dict[tuple[int, int], Item] = {}
     for item, place in items.items():
         if place in entering:
-            raise WrongAnswer(f"{what}: {entering[place]} and {item} both enter {line} {place[0]} in cycle {place[1]}")
+            cycle = place[1] + what.first
+            raise WrongAnswer(f"{what}: {entering[place]} and {item} both enter {line} {place[0]} in cycle {cycle}")
         entering[place] = item
     return entering
 
 
-def _parts(schedule: object, names: Sequence[str], what: str) -> dict[str, object]:
+def _parts(schedule: object, names: Sequence[str], what: _Case) -> dict[str, object]:
     listed = ", ".join(f'"{name}"' for name in names)
     if not isinstance(schedule, dict) or set(map(repr, schedule)) != set(map(repr, names)):
         raise WrongAnswer(f"{what}: return a dict with the keys {listed}, got {shown(schedule)}")
     return schedule
 
 
-def _table(value: object, rows: int, cols: int, name: str, what: str) -> list[list[int]]:
+def _table(value: object, rows: int, cols: int, name: str, what: _Case) -> list[list[int]]:
     return [_row(row, cols, f"{name}[{i}]", what) for i, row in enumerate(_list(value, rows, name, what))]
 
 
-def _row(value: object, length: int, name: str, what: str) -> list[int]:
+def _row(value: object, length: int, name: str, what: _Case) -> list[int]:
     row = _list(value, length, name, what)
     for i, cycle in enumerate(row):
         if type(cycle) is not int:
             raise WrongAnswer(f"{what}: {name}[{i}] must be a plain int, got {shown(cycle)}")
-        if not 0 <= cycle <= MAX_CYCLE:
-            raise WrongAnswer(f"{what}: {name}[{i}] must be a cycle from 0 to {MAX_CYCLE}, got {shown(cycle)}")
-    return [cycle for cycle in row if type(cycle) is int]
+        if not 0 <= cycle - what.first <= MAX_CYCLE:
+            allowed = f"from {what.first} to {what.first + MAX_CYCLE}"
+            raise WrongAnswer(f"{what}: {name}[{i}] must be a cycle {allowed}, got {shown(cycle)}")
+    return [cycle - what.first for cycle in row if type(cycle) is int]
 
 
-def _list(value: object, length: int, name: str, what: str) -> list[object]:
+def _list(value: object, length: int, name: str, what: _Case) -> list[object]:
     if not isinstance(value, list | tuple):
         raise WrongAnswer(f"{what}: {name} must be a list, got {shown(value)}")
     if len(value) != length:

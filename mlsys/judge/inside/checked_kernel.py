@@ -14,6 +14,7 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
+from mlsys.grading.hazards.finding import LINES
 from mlsys.grading.kernels.language import BUILTINS
 from mlsys.grading.kernels.source import HEADER, KernelSource
 
@@ -28,7 +29,7 @@ def define(source: KernelSource, label: str) -> Any:
     Raises:
         RuntimeError: Triton has read something other than what was checked.
     """
-    return _define(source.text, label)[source.name]
+    return _define(source.text, source.lines, label)[source.name]
 
 
 def files_of(label: str) -> set[str]:
@@ -40,7 +41,7 @@ _FILES: set[str] = set()
 
 
 @cache
-def _define(text: str, label: str) -> dict[str, Any]:
+def _define(text: str, lines: tuple[int, ...], label: str) -> dict[str, Any]:
     import triton
     import triton.language as tl
 
@@ -56,6 +57,7 @@ def _define(text: str, label: str) -> dict[str, Any]:
     label = f"{label} ({others + 1})" if others else label
     _FILES.add(label)
     # Triton asks `inspect` for a function's lines, which finds them here.
+    LINES[label] = lines
     linecache.cache[label] = (len(text), None, text.splitlines(keepends=True), label)
     exec(compile(ast.Module(list(functions), []), label, "exec"), names)
     for node in functions:

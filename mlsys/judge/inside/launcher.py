@@ -5,15 +5,20 @@ checked, and inputs. It allocates, poisons and guards every buffer itself. In a 
 process and the reference another: see `mlsys.grading.kernels.race`.
 """
 
+import hashlib
+import json
 from contextlib import suppress
 from dataclasses import asdict
+from functools import partial
 from types import ModuleType
 from typing import Any, assert_never, get_args
 
 from mlsys.core.cells import run_cell
 from mlsys.grading.kernels.guard import launch_guarded
 from mlsys.grading.kernels.race import check_gpu, check_unused
+from mlsys.grading.kernels.source import KernelSource
 from mlsys.grading.kernels.track import Reference, Track, launching
+from mlsys.grading.subjects import Called, Subject, called, compared
 from mlsys.judge.inside.checked_kernel import define, files_of
 from mlsys.judge.sandbox.protocol.channel import Channel
 from mlsys.judge.sandbox.protocol.shared_buffer import Tensor
@@ -38,6 +43,8 @@ from mlsys.judge.shared.messages import (
     ReferencePrepared,
     RunLap,
     RunSetup,
+    SubjectCalled,
+    TrySubject,
     Value,
     header_of,
     read_header,
@@ -48,7 +55,12 @@ from mlsys.measure.device import gpu_device
 
 KERNEL = "your kernel"
 REFERENCE_KERNEL = "the reference kernel"
+KERNEL_UNDER_TEST = "the kernel under test"
 RACE_DEVICE = "cuda"
+MAX_KEPT = 400
+"""Most results of functions under test that are kept: tests call each function twice with the same arguments."""
+MAX_KEPT_BYTES = 2**20
+"""Largest result that is kept, in bytes."""
 
 
 def serve(channel: Channel) -> None:
@@ -73,6 +85,7 @@ class Launcher:
     def __init__(self) -> None:
         self.setup: dict[str, Any] = {}
         self._track: Track | None = None
+        self._called: dict[tuple[str, str, KernelSource | None, str], Called] = {}
 
     def answer(self, request: LauncherRequest, arrays: list[Tensor], results: list[Tensor]) -> Message:
         """Carry out one request; tensors of the reply go into `results`."""
@@ -82,6 +95,8 @@ class Launcher:
                 return Done()
             case LaunchKernel():
                 return Value(encode(launch(self.setup, request, arrays), results))
+            case TrySubject():
+                return self._try_subject(request, arrays, results)
             case PrepareReference():
                 return self._prepare_reference(request, arrays)
             case PrepareCandidate():
@@ -118,6 +133,26 @@ class Launcher:
         assert isinstance(self._track, Reference)
         return self._track
 
+    def _try_subject(self, request: TrySubject, arrays: list[Tensor], results: list[Tensor]) -> SubjectCalled:
+        asked = digest_of((request.args, request.kwargs), arrays)
+        args, kwargs = decode(request.args, arrays), decode(request.kwargs, arrays)
+
+        def result(role: str, call: str, kernel: KernelSource | None) -> Called:
+            # A right copy is called anew for each of its roles: it must not take less time than a mutant.
+            key = role, call, kernel, asked
+            if key in self._called:
+                return self._called[key]
+            found = called(Subject(self.setup[call], kernel), args, kwargs, partial(define, label=KERNEL_UNDER_TEST))
+            if getattr(found.value, "nbytes", 0) <= MAX_KEPT_BYTES:
+                self._called[key] = found
+                if len(self._called) > MAX_KEPT:
+                    del self._called[next(iter(self._called))]
+            return found
+
+        expected = result("right", request.right_call, request.right_kernel)
+        found = compared(result("tested", request.call, request.kernel), expected)
+        return SubjectCalled(encode(found.value, results), found.error, found.is_bad_input, found.differs)
+
     def _prepare_reference(self, request: PrepareReference, arrays: list[Tensor]) -> ReferencePrepared:
         import torch
 
@@ -148,6 +183,14 @@ class Launcher:
         like = tuple(request.out_shape), getattr(torch, request.out_dtype)
         self._track = made = Track(work, decode(request.inputs, arrays), like, RACE_DEVICE)
         return CandidatePrepared(made.prepare())
+
+
+def digest_of(header: object, arrays: list[Tensor]) -> str:
+    """Return a digest of arguments as they were sent."""
+    content = hashlib.sha256(json.dumps(header).encode())
+    for array in arrays:
+        content.update(f"{array.dtype}{array.shape}".encode() + array.tobytes())
+    return content.hexdigest()
 
 
 def trusted_names(cells: list[Cell]) -> dict[str, Any]:

@@ -11,10 +11,13 @@ from typing import Any, assert_never, get_args
 from mlsys.core.cells import run_cell
 from mlsys.core.magics import notebook_names
 from mlsys.grading.kernels.guard import call_guarded
+from mlsys.grading.subjects import Called
 from mlsys.judge.sandbox.protocol.channel import Channel
 from mlsys.judge.sandbox.protocol.shared_buffer import Tensor
 from mlsys.judge.shared.messages import (
+    Answer,
     CallFunction,
+    CallSubject,
     Cell,
     Done,
     Failure,
@@ -22,6 +25,7 @@ from mlsys.judge.shared.messages import (
     IsFunction,
     Message,
     RunCells,
+    RunTests,
     StudentRequest,
     Value,
     header_of,
@@ -34,7 +38,7 @@ from mlsys.judge.shared.values import decode, encode
 
 def serve(channel: Channel) -> None:
     """Answer requests until the judge closes the process."""
-    student = StudentCode()
+    student = StudentCode(channel)
     with suppress(EOFError):
         while True:
             header, arrays = channel.receive()
@@ -53,7 +57,8 @@ def serve(channel: Channel) -> None:
 class StudentCode:
     """State of a student's process: the names that the cells define."""
 
-    def __init__(self) -> None:
+    def __init__(self, channel: Channel) -> None:
+        self.channel = channel
         self.module = ModuleType("__main__")
         self.module.__dict__.update(notebook_names())
         self.own: set[str] = set()
@@ -78,8 +83,26 @@ class StudentCode:
                 kwargs = decode(request.kwargs, arrays, self.device)
                 result = call_guarded(function, args, kwargs) if request.guarded else function(*args, **kwargs)
                 return Value(encode(result, results))
+            case RunTests():
+                return Value(encode(self.bound(request.name)(self.function_under_test), results))
+            case Answer():
+                raise RuntimeError("an answer to nothing")
             case _:
                 assert_never(request)
+
+    def function_under_test(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function under test: its work is done in another process, and the judge is in between.
+
+        Raises:
+            ValueError: the lab's own function refuses the arguments.
+            RuntimeError: the kernel fails.
+        """
+        arrays: list[Tensor] = []
+        question = CallSubject(encode(args, arrays), encode(kwargs, arrays))
+        self.channel.reply(header_of(question), arrays)
+        header, arrays = self.channel.receive()
+        answer = read_header(header, Answer)
+        return Called(decode(answer.value, arrays, self.device), answer.error, answer.is_bad_input).given()
 
     def bound(self, name: str) -> Any:
         """Return what the cells bind to a name."""

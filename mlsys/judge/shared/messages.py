@@ -64,6 +64,26 @@ class CallFunction(Message, frozen=True, tag="call"):
     guarded: bool
 
 
+class RunTests(Message, frozen=True, tag="tests"):
+    """Ask the student's process to run tests: to call its function `name` with a function to test."""
+
+    name: str
+
+
+class Answer(Message, frozen=True, tag="answer"):
+    """Answer a `CallSubject`, in a request of its own: an encoded value, or the words of an error.
+
+    Attributes:
+        value: the result, encoded.
+        error: what went wrong; empty if nothing did.
+        is_bad_input: the lab's own function refuses the arguments.
+    """
+
+    value: Any
+    error: str = ""
+    is_bad_input: bool = False
+
+
 class RunSetup(Message, frozen=True, tag="setup"):
     """Ask a launcher to run the lab's setup cells."""
 
@@ -90,6 +110,26 @@ class LaunchKernel(Message, frozen=True, tag="launch"):
     shape: list[int]
     dtype: str
     device: str
+
+
+class TrySubject(Message, frozen=True, tag="subject"):
+    """Ask a launcher to call a function under test, and the right one with the same arguments.
+
+    Attributes:
+        call: name of the lab's function that tests are given.
+        kernel: source of the kernel behind it, if there is one.
+        right_call: name of the lab's function for the right result.
+        right_kernel: source of the right kernel.
+        args: encoded.
+        kwargs: encoded.
+    """
+
+    call: str
+    kernel: KernelSource | None
+    right_call: str
+    right_kernel: KernelSource | None
+    args: Any
+    kwargs: Any
 
 
 class PrepareReference(Message, frozen=True, tag="prepare reference"):
@@ -172,10 +212,11 @@ class MeasureRates(Message, frozen=True, tag="rates"):
     """Ask the reference's side for the rates of the device."""
 
 
-StudentRequest = RunCells | GetValue | CallFunction
+StudentRequest = RunCells | GetValue | CallFunction | RunTests | Answer
 LauncherRequest = (
     RunSetup
     | LaunchKernel
+    | TrySubject
     | PrepareReference
     | PrepareCandidate
     | LoadLaps
@@ -195,6 +236,22 @@ class Value(Message, frozen=True, tag="value"):
     """A result, encoded."""
 
     value: Any
+
+
+class CallSubject(Message, frozen=True, tag="call subject"):
+    """Tests that run in the student's process call the function under test; `args` and `kwargs` are encoded."""
+
+    args: Any
+    kwargs: Any
+
+
+class SubjectCalled(Message, frozen=True, tag="subject called"):
+    """What the function under test gave, as in `Answer`, and whether the right function gives something else."""
+
+    value: Any
+    error: str
+    is_bad_input: bool
+    differs: bool
 
 
 class IsFunction(Message, frozen=True, tag="function"):

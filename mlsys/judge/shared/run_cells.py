@@ -7,6 +7,7 @@ import traceback
 from typing import Any
 
 from mlsys.core.cells import run_code
+from mlsys.grading.hazards.finding import line_in_cell
 from mlsys.grading.verdicts import Verdict
 from mlsys.judge.shared.messages import Cell
 
@@ -47,5 +48,17 @@ def describe_failure(error: BaseException, own: set[str]) -> tuple[Verdict, list
     while cause is not None:
         frames += traceback.extract_tb(cause.__traceback__)
         cause = cause.__cause__
-    lines = [f"{frame.filename}, line {frame.lineno}: {frame.line}" for frame in frames if frame.filename in own]
+    lines = [
+        f"{frame.filename}, line {line_in_cell(frame.filename, frame.lineno or 0)}: {_text(frame)}"
+        for frame in frames
+        if frame.filename in own
+    ]
     return Verdict.of(error), list(dict.fromkeys(lines))[-MAX_LINES:]
+
+
+def _text(frame: traceback.FrameSummary) -> str:
+    """Return the text of a frame's line, in one line with those that follow if its expression goes on there."""
+    first = frame.lineno or 0
+    last = min(frame.end_lineno or first, first + MAX_LINES)
+    following = (linecache.getline(frame.filename, line).strip() for line in range(first + 1, last + 1))
+    return " ".join([frame.line or "", *following]).strip()

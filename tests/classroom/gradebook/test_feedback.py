@@ -20,6 +20,14 @@ def page_with(message: str = "", question: str = "a", title: str = "Count the by
     return render(Page("A lab", "ann", [QuestionResult(record)], **more))  # type: ignore[arg-type]
 
 
+def test_parts_of_points_are_shown_with_two_digits() -> None:
+    record = QuestionRecord("k", "Test a kernel", "k-test", "mutants survive", 0.8333, 5)
+    page = render(Page("A lab", "ann", [QuestionResult(record)]))
+    assert "<strong>0.83</strong> of 5 points" in page
+    assert "0.83 / 5" in page
+    assert "0.8333" not in page
+
+
 def inner(page: str, tag: str) -> str:
     """What stands in the first element that opens so."""
     name = tag.split()[0]
@@ -84,7 +92,7 @@ def test_a_backtick_alone_stays_as_it_is() -> None:
 RECORD = Record("ann", "adding", "1", "now", questions=(QuestionRecord("a", "Why?", "a-why", "passed", 3.5, 4),))
 DOT = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
 SLOW = "\t\n" * 10_000
-"""Text that pygments takes more than ten seconds to color."""
+"""The longest text that is colored; pygments takes from four seconds on, depending on the machine."""
 
 
 def graded(answer: str, added: str = "x = 1", **attachments: Any) -> NotebookNode:
@@ -138,7 +146,8 @@ def test_a_part_that_cannot_be_set_is_shown_as_it_stands(monkeypatch: pytest.Mon
     assert (DOT in shown) == (fails != "highlight")
 
 
-def test_a_page_that_takes_too_long_shows_texts_as_they_stand() -> None:
+def test_a_page_that_takes_too_long_shows_texts_as_they_stand(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feedback, "MAX_PAGE_S", feedback.MAX_PAGE_S / 3)  # on a fast machine, SLOW is ready in five
     began = time.monotonic()
     page = feedback_page(graded("So it is **bound** ![x](attachment:dot.gif)", SLOW, dot_gif=DOT), RECORD, {})
     assert time.monotonic() - began < 3 * feedback.MAX_PAGE_S
@@ -153,7 +162,7 @@ def test_a_page_that_cannot_be_made_at_all_still_says_verdicts_and_points(monkey
         raise RuntimeError("no helper")
 
     monkeypatch.setattr(feedback, "limited", dies)
-    page = feedback_page(graded("<script>alert(1)</script>"), replace(RECORD, student="<ann>"), {}, 1)
+    page = feedback_page(graded("<script>alert(1)</script>"), replace(RECORD, student="<ann>", nbgraders_penalty=1), {})
     assert "2.5 of 4 points." in page
     assert "Why?: passed, 3.5 / 4" in page
     assert "&lt;ann&gt;" in page

@@ -22,7 +22,7 @@ FLAGS = {"grade": True, "solution": False, "locked": True, "points": 8, "grade_i
 
 @pytest.mark.parametrize("name", VERDICTS)
 def test_nbgrader_gives_the_points_of_each_verdict(name: str) -> None:
-    fraction = {"passed": 1.0, "slow": 0.30001}.get(name, 0.0)
+    fraction = {"passed": 1.0, "slow": 0.30001, "mutants survive": 0.30001}.get(name, 0.0)
     verdict = Verdict(name, fraction, "message 3.0")
     record = QuestionRecord.of(verdict, question="x", title="", grade_id="x", max_points=8, seconds=0)
     cell = nbformat.v4.new_code_cell("", metadata={"nbgrader": FLAGS}, outputs=outputs(record))

@@ -21,6 +21,7 @@ from mlsys.classroom.intake.reader import MAX_BYTES, Refused
 from mlsys.classroom.store.store import FileStore
 from mlsys.classroom.students.attempt_policy import Choice, best, candidates
 from mlsys.classroom.students.history import Attempt
+from mlsys.classroom.students.late import Late, Rule
 from mlsys.classroom.students.roster import Roster, Student, parse_roster
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UnknownName, UserError
@@ -262,27 +263,27 @@ def counted(choices: list[Choice]) -> str:
 
 
 def test_newest_counts_and_its_lateness_is_told() -> None:
-    (choice,) = candidates(attempts(-5, 30), "newest", DUE)
+    (choice,) = candidates(attempts(-5, 30), "newest", Rule(DUE))
     assert choice.attempt is not None
     assert choice.attempt.digest == "d1"
-    assert choice.lateness is not None
-    assert (choice.lateness.late_by, choice.lateness.days) == (timedelta(hours=30), 2)
+    assert choice.late is not None
+    assert (choice.late.minutes, choice.late.needed) == (30 * 60, 2)
 
 
 def test_last_on_time_counts_late_days_included() -> None:
-    assert counted(candidates(attempts(-5, 0, 1), "on-time", DUE)) == "d1"
-    assert counted(candidates(attempts(-5, 0, 1, 25), "on-time", DUE, late_days=1)) == "d2"
+    assert counted(candidates(attempts(-5, 0, 1), "on-time", Rule(DUE))) == "d1"
+    assert counted(candidates(attempts(-5, 0, 1, 25), "on-time", Rule(DUE, 1))) == "d2"
     assert "each of the 2 attempts came after the due time 2026-11-20 22:59 UTC" in counted(
-        candidates(attempts(1, 2), "on-time", DUE)
+        candidates(attempts(1, 2), "on-time", Rule(DUE))
     )
 
 
 def test_unknown_time_is_never_taken_for_on_time() -> None:
-    assert "is not known" in counted(candidates(attempts(-5, None), "on-time", DUE))
+    assert "is not known" in counted(candidates(attempts(-5, None), "on-time", Rule(DUE)))
     # Where the LMS says whether it is late, that counts.
-    assert counted(candidates(attempts(None, late=False), "on-time", DUE)) == "d0"
-    assert "came after" in counted(candidates(attempts(None, late=True), "on-time", DUE))
-    assert "is not known" in counted(candidates(attempts(None, late=True), "on-time", DUE, late_days=2))
+    assert counted(candidates(attempts(None, late=False), "on-time", Rule(DUE))) == "d0"
+    assert "came after" in counted(candidates(attempts(None, late=True), "on-time", Rule(DUE)))
+    assert "is not known" in counted(candidates(attempts(None, late=True), "on-time", Rule(DUE, 2)))
 
 
 def test_best_needs_every_attempt_graded_and_takes_the_newest_of_equals() -> None:
@@ -295,7 +296,7 @@ def test_best_needs_every_attempt_graded_and_takes_the_newest_of_equals() -> Non
 
 @given(st.lists(st.integers(-100, 100), min_size=1, max_size=6, unique=True), st.integers(0, 3))
 def test_last_on_time_is_the_latest_not_after_the_limit(hours: list[int], late_days: int) -> None:
-    choice = counted(candidates(attempts(*sorted(hours)), "on-time", DUE, late_days))
+    choice = counted(candidates(attempts(*sorted(hours)), "on-time", Rule(DUE, late_days)))
     allowed = [hour for hour in sorted(hours) if hour <= 24 * late_days]
     assert choice == f"d{len(allowed) - 1}" if allowed else "came after" in choice
 
@@ -317,8 +318,8 @@ def test_extension_and_late_days_of_the_roster_hold(tree: CourseTree, tmp_path: 
     files = {f"{name}.ipynb": (notebook(name), late) for name in ("ann", "bob", "cy")}
     result = take(stamped(tmp_path / "in", files), tree, policy="on-time")
     assert list(result.refused) == ["ann"]
-    assert result.choices["bob"][0].lateness
-    assert not result.choices["cy"][0].lateness
+    assert result.choices["bob"][0].late == Late(30 * 60, 2, 2)
+    assert result.choices["cy"][0].late == Late()
     assert not list(tree.submitted("tiling", "ann").parent.iterdir())
     # The empty place in the tree is no attempt of its own, and another policy finds what was handed in.
     assert take(None, tree, policy="on-time").refused == result.refused

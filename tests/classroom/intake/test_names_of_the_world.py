@@ -115,7 +115,7 @@ def test_the_time_of_a_file_is_not_that_of_handing_in(tree: CourseTree, tmp_path
     copied = folder(tmp_path / "copied today", {"ann.ipynb": (notebook(), DUE + timedelta(days=3))})
     result = take(copied, tree)
     assert result.histories["ann"].attempts[0].time is None
-    assert result.choices["ann"][0].lateness is None
+    assert result.choices["ann"][0].late is None
     assert "name the LMS's list with --times" in take(copied, tree, policy="on-time").refused["ann"]
 
 
@@ -170,4 +170,4 @@ def test_a_list_by_hand_gives_times_to_flat_files(tree: CourseTree, tmp_path: Pa
         datetime(2026, 11, 20, 22, tzinfo=UTC),
         datetime(2026, 11, 21, 23, tzinfo=UTC),
     ]
-    assert result.choices["bob"][0].lateness
+    assert result.choices["bob"][0].late

@@ -2,6 +2,7 @@
 
 import os
 import random
+import unicodedata
 import zipfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -181,6 +182,53 @@ def test_two_files_of_one_name_in_a_zip_are_not_guessed_between(tree: CourseTree
     assert "several notebooks were handed in (tiling.ipynb, tiling.ipynb)" in result.refused["ann"]
     assert result.histories["bob"].attempts[0].time is None
     assert [note.reason for note in result.doubtful] == ["timestamp.txt: it is there twice"]
+
+
+NAMES = [
+    "Åsa Öberg",
+    "Ольга Ёлкина",
+    "Ἑλένη Δήμος",
+    "محمّد عليّ",
+    "מֹשֶׁה כהן",
+    "प्रिया शर्मा",
+    "ศิริพร แก้วมณี",
+    "தமிழ் செல்வன்",
+    "小龙 李",
+    "민지 김",
+]
+"""Names in ten scripts."""
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_names_are_read_from_a_zip_that_does_not_say_that_they_are_utf_8(
+    tree: CourseTree, tmp_path: Path, form: str
+) -> None:
+    """The zips of macOS and of Info-ZIP; `zipfile` takes such names for code page 437."""
+    path = zipped(tmp_path / "in.zip", {unicodedata.normalize(form, f"{name}.ipynb"): notebook() for name in NAMES})
+    with zipfile.ZipFile(path) as archive:
+        entries = [(entry.header_offset, entry.filename) for entry in archive.infolist()]
+    data = bytearray(path.read_bytes())
+    for start, name in entries:
+        data[start + 7] &= ~0x08  # bit 11 of the flags
+        directory = data.rindex(name.encode()) - 46
+        data[directory + 9] &= ~0x08
+    path.write_bytes(data)
+    roster = parse_roster("id,name\n" + "".join(f"s{number},{name}\n" for number, name in enumerate(NAMES)))
+    result = take(path, tree, roster)
+    assert (result.students, result.ignored) == (sorted(roster.students), ())
+    assert not result.refused
+
+
+def test_a_name_in_an_older_code_page_stays_what_zipfile_reads(tree: CourseTree, tmp_path: Path) -> None:
+    path = zipped(tmp_path / "in.zip", {"Jose.ipynb": notebook()})
+    path.write_bytes(path.read_bytes().replace(b"Jose", b"Jos\x82"))
+    assert take(path, tree, parse_roster("id,name\njo,José\n")).students == ["jo"]
+
+
+def test_a_notebook_in_the_wrong_folder_of_a_student_gets_the_cure(tree: CourseTree, tmp_path: Path) -> None:
+    result = take(zipped(tmp_path / "in.zip", {"bob.ipynb": notebook(), "ann/x/tiling.ipynb": notebook()}), tree)
+    (note,) = result.ignored
+    assert note.reason == "it is in a folder of ann, but not in ann/tiling/: move it there, or call it ann.ipynb"
 
 
 def test_who_handed_in_nothing_but_what_jupyter_left_is_told(tree: CourseTree, tmp_path: Path) -> None:

@@ -210,10 +210,15 @@ def test_row_too_short_to_fill_is_an_error() -> None:
 
 def test_new_roster_of_a_gradebook_can_be_read_back() -> None:
     text = new_roster(roster_rows(gradebook()), ["tiling"])
-    roster = parse_roster(text.replace("*,,,,,,,,", "*,,,,,,Europe/Berlin,2,2026-11-20 23:59"))
+    heading, everybody, *_ = csv.reader(io.StringIO(text))
+    assert heading[6:] == ["time zone", "late days", "grace minutes", "late percent", "due tiling", "group tiling"]
+    assert everybody == ["*", *[""] * 11]
+    rules = "*,,,,,,Europe/Berlin,2,15,10,2026-11-20 23:59,\n"
+    roster = parse_roster(text.replace(",".join(everybody) + "\n", rules))
     assert list(roster.students) == ["ab1@uni.edu", "bo2@uni.edu", "jc3@uni.edu", "ee4@uni.edu", "fg5@uni.edu"]
     jose = roster.student("jc3@uni.edu")
     assert (jose.name, jose.canvas_id, jose.late_days) == ("de la Cruz, José", "103", 2)
+    assert (jose.grace_minutes, jose.late_percent) == (15, 10)
     assert not any(is_formula(cell) for row in csv.reader(io.StringIO(text)) for cell in row)
     book = gradebook()
     scores = [Score(student, 1, 20) for student in roster.students]

@@ -85,6 +85,11 @@ def test_a_plain_list_of_times() -> None:
             BERLIN,
             "line 2: .*choose English",
         ),
+        (
+            '"Identifier","Full name","Last modified (submission)"\n"Participant 4","Ann Baker","11/20/2026 23:58"\n',
+            BERLIN,
+            "line 2: '11/20/2026 23:58' is how a spreadsheet writes a time.*as Moodle exported it",
+        ),
         (WORKSHEET, None, "enter it in the roster, in the row '\\*'"),
         ('[{"id": 7}]', BERLIN, "entries without user_id"),
         ("[{", BERLIN, "no JSON"),

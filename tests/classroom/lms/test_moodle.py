@@ -82,7 +82,7 @@ def test_what_is_no_worksheet_of_points_is_named_with_the_cure(
 
 
 def test_a_roster_begins_with_the_participants(worksheet: Worksheet) -> None:
-    text = new_roster(roster_rows(worksheet), ["tiling"]).replace("*,,,,,,,,", "*,,,,,,UTC,,2026-11-20 23:59")
+    text = new_roster(roster_rows(worksheet), ["tiling"]).replace("*,,,,,,,,,,,", "*,,,,,,UTC,,,,2026-11-20 23:59,")
     roster = parse_roster(text)
     assert list(roster.students)[:2] == ["ab1@uni.edu", "mkim1@uni.edu"]
     assert roster.student("mkim2@uni.edu").sis_login_id == "mkim2@uni.edu"

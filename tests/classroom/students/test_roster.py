@@ -57,7 +57,10 @@ def test_section_holds_before_everybody_and_student_before_section() -> None:
     ("text", "message"),
     [
         ("id,name,due a\nann,Ann,2026-11-20 23:59\n", r"line 2, column 'due a': .*no time zone.*time zone"),
-        ("id,name,time zone,due a\nann,Ann,UTC,20.11.2026\n", r"line 2.*'20.11.2026' is no time: .* 2026-11-20 23:59"),
+        (
+            "id,name,time zone,due a\nann,Ann,UTC,20.11.2026\n",
+            r"line 2.*'20.11.2026' is how a spreadsheet.* 2026-11-20 23:59",
+        ),
         ("id,name,time zone,due a\nann,Ann,UTC,2026-11-20\n", r"'2026-11-20' is no time"),
         ("id,name,time zone,due a\nann,Ann,UTC,2026-11-20 24:00\n", r"'2026-11-20 24:00' is no time .*23:59"),
         ("id,name,time zone,due a\n*,,Europe/Berlni,2026-11-20 23:59\nann,Ann,,\n", r"line 2.*Europe/Berlin"),
@@ -81,6 +84,27 @@ def test_section_holds_before_everybody_and_student_before_section() -> None:
         ("name\nAnn\n", r"no column 'id'"),
         ("id,name,name\n", r"two columns are called 'name'"),
         ('id,name\nann,"Ann\n', r"check the quotes"),
+        (
+            "id,name,time zone,due a\nann,A,UTC,11/20/2026 11:59 PM\n",
+            r"'11/20/2026 11:59 PM' .*enter 2026-11-20 23:59$",
+        ),
+        (
+            "id,name,time zone,due a\nann,A,UTC,11/03/26 23:59\n",
+            r"day and month can be read in both ways: .* 2026-03-11 23:59 or 2026-11-03 23:59",
+        ),
+        (
+            "id,name,time zone,due a\nann,A,UTC,46346.9993055556\n",
+            r"a day's number in a spreadsheet.* 2026-11-20 23:59",
+        ),
+        (
+            "id,name,time zone,due a,due b\n*,,UTC,2026-03-11 12:00,2026-03-20 12:00\nann,A,,2026-12-03 12:00,\n",
+            r"line 3, column 'due a': .*2026-03-20.*day and month exchanged.*2026-03-12 12:00.*2026-12-03 12:00\+00:00",
+        ),
+        ("id,name,grace minutes\nann,A,a few\n", r"line 2, column 'grace minutes': 'a few' is no number of minutes"),
+        ("id,name,late percent\n*,,0.1\nann,A,\n", r"line 2, column 'late percent': '0.1' .*write 10 for 10%"),
+        ("id,name,late percent\nann,A,110\n", r"'110' is more than all points"),
+        ("id,name,late percent\nann,A,some\n", r"'some' is no percentage"),
+        ("id,name,group a\n*,,g\nann,A,\n", r"line 2, column 'group a': 'g' .*in the rows of students"),
         (
             "id,name,time zone,due a\n*,,UTC,2026-11-20 23:59\nann,Ann,,2026-11-02 23:59\n",
             r"line 3.*'2026-11-02 23:59' is earlier than 2026-11-20 23:59 UTC in line 2",

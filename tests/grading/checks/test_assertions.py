@@ -115,6 +115,33 @@ def test_a_cause_speaks_of_any_kernel(matrices, spoil):
     assert not any(word in text for word in ("along K", "product"))
 
 
+def test_exchanged_scales_of_rows_and_columns_are_recognized(matrices):
+    generator = torch.Generator().manual_seed(3)
+    rows, columns = (0.01 + torch.rand(40, generator=generator) for _ in range(2))
+    product = matrices[2]
+    text = message(product * columns[:, None] * rows, product * rows[:, None] * columns, tile=TILE)
+    assert "a factor of its row and a factor of its column" in text
+    text = message(product * columns, product * rows[:, None] * columns, tile=TILE)
+    assert "scale" in text
+    assert "digits" not in text
+
+
+def test_a_few_wrong_elements_are_not_blamed_on_digits(matrices):
+    right = matrices[2]
+    wrong = right.clone()
+    wrong[::4] += 0.1 * right.std()
+    text = message(wrong.flatten(), right.flatten())
+    assert "digits" not in text
+
+
+def test_a_weight_of_zero_times_a_nan_is_among_the_causes_of_a_result_of_nans(matrices):
+    values = matrices[1].clone()
+    values[30:] = float("nan")
+    weights = matrices[0].clone()
+    weights[:, 30:] = 0
+    assert "0 times NaN" in message(weights @ values, matrices[2])
+
+
 def test_a_short_accumulator_is_seen_at_a_large_k_and_not_at_a_small_one():
     generator = torch.Generator().manual_seed(2)
 

@@ -1,5 +1,6 @@
 """`grading.inspect`: each kind of finding, and no finding for a right kernel."""
 
+import inspect as python_inspect
 import json
 import os
 import subprocess
@@ -9,11 +10,14 @@ from pathlib import Path
 import pytest
 import torch
 from helpers import hazard_kernels as kernels
+from helpers.on_gpu import needs_gpu
+from triton.runtime.errors import InterpreterError
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from mlsys.errors import InvalidValue, UserError
-from mlsys.grading import inspect
+from mlsys.grading import inspect, inspect_first
 from mlsys.grading.hazards.finding import KINDS
+from mlsys.grading.hazards.inspection import on_host
 
 TESTS = Path(__file__).parents[2]
 
@@ -196,6 +200,19 @@ def test_bad_input_is_named_with_what_to_do(arguments, part):
         inspect(*arguments)
 
 
+def test_an_exception_of_the_kernel_says_its_line_and_a_notebook_shows_no_more():
+    with pytest.raises(InterpreterError) as caught:
+        inspect(kernels.mixes_shapes, (3,), x(), zeros(10), 10, 4)
+    source, first = python_inspect.getsourcelines(kernels.mixes_shapes.fn)
+    line = first + next(number for number, text in enumerate(source) if "+ other" in text)
+    said = str(caught.value)
+    assert said.startswith(
+        f"line {line} (`tl.store(out + i, tl.load(x + i, mask=i < n) + other, mask=i < n)`), program 0"
+    )
+    assert said.endswith("ValueError: Cannot make_shape_compatible: incompatible dimensions at index 0: 4 and 8")
+    assert caught.value._render_traceback_() == [f"ERROR: {said}"]
+
+
 def test_unknown_names_are_named():
     with pytest.raises(UserError, match="unknown argument of add 'BLOCK'"):
         inspect(kernels.add, (3,), x(), x(), zeros(10), 10, BLOCK=4)
@@ -224,3 +241,19 @@ def test_a_kernel_made_for_the_compiler_is_inspected_likewise():
     launches = WRONG_AND_RIGHT
     here = {name: [str(one) for one in found(name, *launch)] for name, launch in launches.items()}
     assert json.loads(done.stdout) == here
+
+
+@needs_gpu
+@pytest.mark.gpu
+def test_a_slice_on_a_gpu_is_inspected_with_its_strides():
+    given = torch.ones(3, 20, device="cuda")[:, ::2], torch.zeros(3, 10, device="cuda"), 3, 10, 20, 2
+    inspect_first(kernels.copy)[(3,)](*given, BLOCK=16)
+    assert torch.equal(given[1], given[0])
+
+
+def test_what_is_inspected_first_keeps_its_strides_and_what_it_shares():
+    whole = torch.arange(60.0).reshape(3, 20)
+    part, other, count = on_host((whole[1:, 3::2], whole, 7))
+    assert torch.equal(part, whole[1:, 3::2])
+    assert (part.stride(), part.storage_offset(), count) == ((20, 2), 23, 7)
+    assert part.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()

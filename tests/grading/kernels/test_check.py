@@ -7,7 +7,9 @@ import pytest
 import torch
 from helpers.judging import COPY, LAUNCH, SETUP
 
-from mlsys.grading import OutOfBounds, WrongAnswer, check_kernel
+from mlsys.grading import NotAKernel, OutOfBounds, WrongAnswer, check_kernel, written_kernel
+from mlsys.grading.checks.assertions import hidden_values
+from mlsys.grading.kernels.check import MAX_WRITTEN
 
 CHECK = """
 x = torch.arange(37.0)
@@ -89,3 +91,58 @@ def test_a_judge_takes_the_kernel_that_is_bound_last(verdict):
 def test_a_kernel_cannot_take_the_name_of_something_of_pythons_own(verdict):
     answer = COPY.replace("copy_kernel", "__builtins__") + "\ncopy_kernel = __builtins__"
     assert verdict(answer, CHECK).name == "not a kernel"
+
+
+TEXT = COPY.partition("def copy(")[0]
+WRITER = f"def write(change=()):\n    text = {TEXT!r}\n    return text.replace(*change) if change else text\n"
+CHECK_WRITTEN = CHECK.replace("copy_kernel,", "grading.written_kernel(write({change}), 'copy_kernel'),")
+
+
+def test_a_text_is_launched_in_a_notebook_and_by_a_judge(names, verdict):
+    found, x = names(WRITER), torch.arange(37.0)
+    kernel = written_kernel(found["write"](), "copy_kernel")
+    check_kernel(kernel, {"TILE": 16}, [x], x, launch=found["launch_copy"])
+    with pytest.raises(WrongAnswer):
+        check_kernel(kernel, {"TILE": 16}, [x], x + 1, launch=found["launch_copy"])
+    assert verdict(WRITER, CHECK_WRITTEN.replace("{change}", "")).name == "passed"
+
+
+@pytest.mark.parametrize("part", ["mask=i < size)\n", "tl.load(x_ptr + i, mask=i < size)", "(x_ptr, out_ptr, size,"])
+def test_a_judge_finds_what_is_wrong_with_a_text(verdict, part):
+    other, name = WRONG[part]
+    tests = CHECK_WRITTEN.replace("{change}", repr((part, other)))
+    assert verdict(WRITER, tests).name == name
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("tl.program_id(0)", "open('x')"), "uses open"),
+        (("@triton.jit", ""), "must have @triton.jit"),
+        (("copy_kernel", "other"), "is not a function defined with @triton.jit"),
+        (("import", "import"), ""),
+    ],
+)
+def test_a_text_meets_the_rules_of_every_kernel(names, change, said):
+    text = names(WRITER)["write"](change)
+    if not said:
+        assert written_kernel("import os\nos.abort()\n" + text, "copy_kernel").text.count("os.abort") == 0
+        return
+    with pytest.raises(NotAKernel, match=said):
+        written_kernel(text, "copy_kernel", what="the text")
+    with hidden_values(), pytest.raises(NotAKernel) as caught:
+        written_kernel(text, "copy_kernel", what="the text")
+    assert str(caught.value) == "the text: it is not a kernel that may run; try graphs of your own"
+
+
+@pytest.mark.parametrize("text", [None, 7, b"def copy_kernel(): pass", ["def"], " " * (MAX_WRITTEN + 1)])
+def test_what_is_no_short_text_is_refused(text):
+    with pytest.raises(WrongAnswer):
+        written_kernel(text, "copy_kernel")
+
+
+def test_a_judge_gives_the_words_of_no_text_in_a_hidden_test(verdict):
+    tests = "### BEGIN HIDDEN TESTS\n" + CHECK_WRITTEN.replace("{change}", repr(("i = tl", "i = seen_12345 + tl")))
+    found = verdict(WRITER, tests + "### END HIDDEN TESTS\n")
+    assert found.name == "not a kernel"
+    assert "12345" not in found.message + found.detail

@@ -42,6 +42,16 @@ def test_the_text_holds_the_kernel_its_helpers_and_constants_and_nothing_else():
     assert "unused" not in source.text
 
 
+def test_each_line_of_the_text_knows_its_line_in_the_cell():
+    source = kernel_source([HONEST], "renamed")
+    in_cell, in_text = HONEST.split("\n"), source.text.split("\n")
+    known = {in_text[number]: in_cell[line - 1] for number, line in enumerate(source.lines) if line}
+    assert len(source.lines) == len(in_text) - 1  # the text ends with a line break
+    for line in ("    return x * factor", "        y += tl.math.exp(x) if TILE > 16 else x"):
+        assert known[line] == line
+    assert all(text.strip()[:4] == cell.strip()[:4] for text, cell in known.items())
+
+
 def test_the_last_definition_counts():
     later = "@triton.jit\ndef kernel(x_ptr):\n    tl.store(x_ptr, 1)"
     assert "program_id" not in kernel_source([HONEST, later], "kernel").text
@@ -56,7 +66,7 @@ def kernel_with(body, head="def kernel(x_ptr, N, TILE: tl.constexpr):"):
     [
         ("import os", "uses Import"),
         ("torch.matmul(x_ptr, x_ptr)", "uses torch.matmul"),
-        ("tl.store(x_ptr, helper(x_ptr))", "helper is not a function"),
+        ("tl.store(x_ptr, helper(x_ptr))", "helper is not defined"),
         ("x_ptr.handle.data[:] = 0", "uses x_ptr.handle"),
         ("tl.core.os.system('ls')", "uses tl.core"),
         ("(lambda: 0)()", "uses Lambda"),

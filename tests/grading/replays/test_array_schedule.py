@@ -230,3 +230,32 @@ def test_messages_of_an_array_that_keeps_its_weights():
 def test_swaps_must_rise():
     with pytest.raises(WrongAnswer, match="swap must rise"):
         assert_double_buffered(buffered(2, 2, 2, 2) | {"swap": [5, 2]}, 2, 2, 2, 2)
+
+
+def shifted(schedule, first):
+    """The schedule with its cycles counted from another number."""
+    if isinstance(schedule, dict):
+        return {name: shifted(part, first) for name, part in schedule.items()}
+    return [shifted(part, first) for part in schedule] if isinstance(schedule, list) else schedule + first
+
+
+@pytest.mark.parametrize("first", [1, 7])
+def test_cycles_can_be_counted_from_another_number_which_messages_use_too(first):
+    for check, right, sizes in (
+        (assert_output_stationary, skewed_os(2, 3, 4), (2, 3, 4)),
+        (assert_weight_stationary, skewed_ws(2, 3, 4), (2, 3, 4)),
+        (assert_double_buffered, buffered(2, 3, 2, 2), (2, 3, 2, 2)),
+    ):
+        check(shifted(right, first), *sizes, first=first)
+        with pytest.raises(WrongAnswer):
+            check(right, *sizes, first=first)
+    with pytest.raises(WrongAnswer, match=rf"a\[0\]\[0\] must be a cycle from {first} to {MAX_CYCLE + first}, got 0"):
+        assert_output_stationary(skewed_os(2, 2, 2), 2, 2, 2, first=first)
+    late = shifted(skewed_os(2, 2, 2, late=1), first)
+    with pytest.raises(
+        WrongAnswer, match=rf"the last multiplication is in cycle {first + 4}, so the array needs 5 cycles"
+    ):
+        assert_output_stationary(late, 2, 2, 2, first=first)
+    wrong = shifted({"a": [[0, 1]], "b": [[1], [2]]}, first)
+    with pytest.raises(WrongAnswer, match=rf"PE \(0,0\) at cycle {first}: a\[0,0\] meets nothing"):
+        assert_output_stationary(wrong, 1, 1, 2, first=first)

@@ -13,7 +13,8 @@ from mlsys.judge.sandbox.protocol.places import FIRST_SANDBOX_UID, SCRATCH, SITE
 
 _SYSTEM_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64")
 _APPARMOR_SWITCH = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
-_GPU_DEVICES = ("/dev/nvidia[0-9]*", "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-caps")
+_GPU_DEVICES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-caps")
+_DRIVER = Path("/proc/driver/nvidia/gpus")
 _GPU_FILES = ("/etc/ld.so.cache", "/etc/alternatives")  # to find libcuda and the C compiler that Triton calls
 
 # Forking a process with several threads leaves the child with locks that nobody opens: libraries get one thread each.
@@ -30,7 +31,9 @@ _ENVIRONMENT = {
 }
 
 
-def sandbox_command(site: Path, *, index: int, gpu: bool, scratch_bytes: int, command: list[str]) -> list[str]:
+def sandbox_command(
+    site: Path, *, index: int, gpu: bool, visible: str = "", scratch_bytes: int, command: list[str]
+) -> list[str]:
     """Return the command that runs another one inside a sandbox.
 
     Root becomes the sandbox's user first. A Python under root's home may be closed to that user, so root shows files in
@@ -40,6 +43,7 @@ def sandbox_command(site: Path, *, index: int, gpu: bool, scratch_bytes: int, co
         site: folder to import from besides the virtual environment; `/site` inside.
         index: number of the sandbox.
         gpu: show the NVIDIA devices.
+        visible: which of them CUDA shows; the file of one that is given by its UUID is the only one, if it is found.
         scratch_bytes: size of the writable folder.
         command: program and arguments.
 
@@ -61,27 +65,28 @@ def sandbox_command(site: Path, *, index: int, gpu: bool, scratch_bytes: int, co
         outer = [bubblewrap, *_file_flags(files), *_bind("--dev-bind", "/proc"), *_bind("--dev-bind", "/dev")]
         outer += ["--dir", "/tmp", *_become(FIRST_SANDBOX_UID + index)]
         files = {inside: inside for inside in files.values()}
-    flags = [*_namespace_flags(bubblewrap), *_environment_flags(gpu), *_file_flags(files)]
+    flags = [*_namespace_flags(bubblewrap), *_environment_flags(gpu, visible), *_file_flags(files)]
     flags += ["--proc", "/proc", "--dev", "/dev"]
     if gpu:
-        flags += [flag for device in _gpu_devices() for flag in _bind("--dev-bind", device)]
+        flags += [flag for device in _gpu_devices(visible) for flag in _bind("--dev-bind", device)]
     flags += ["--size", str(scratch_bytes), "--tmpfs", SCRATCH, "--remount-ro", "/dev", "--remount-ro", "/"]
     return [*outer, bubblewrap, *flags, *command]
 
 
-def unsandboxed_command(*, index: int, gpu: bool, scratch: Path, command: list[str]) -> list[str]:
+def unsandboxed_command(*, index: int, gpu: bool, visible: str = "", scratch: Path, command: list[str]) -> list[str]:
     """Return the command that runs another one without bubblewrap; root still becomes the sandbox's user.
 
     Args:
         index: number of the sandbox.
         gpu: whether kernels are compiled, not interpreted.
+        visible: which of the GPUs CUDA shows.
         scratch: a folder of the sandbox's user.
         command: program and arguments.
 
     Raises:
         SandboxError: setpriv is missing.
     """
-    environment = {name: value.replace(SCRATCH, str(scratch)) for name, value in _environment(gpu).items()}
+    environment = {name: value.replace(SCRATCH, str(scratch)) for name, value in _environment(gpu, visible).items()}
     become = _become(FIRST_SANDBOX_UID + index) if os.geteuid() == 0 else []
     return [
         _program("env", "coreutils"),
@@ -182,18 +187,38 @@ def _knows(bubblewrap: str, flag: str) -> bool:
     return flag in subprocess.run([bubblewrap, "--help"], capture_output=True, text=True, check=True).stdout
 
 
-def _environment_flags(gpu: bool) -> list[str]:
-    return ["--clearenv", *(part for item in _environment(gpu).items() for part in ("--setenv", *item))]
+def _environment_flags(gpu: bool, visible: str) -> list[str]:
+    return ["--clearenv", *(part for item in _environment(gpu, visible).items() for part in ("--setenv", *item))]
 
 
-def _environment(gpu: bool) -> dict[str, str]:
+def _environment(gpu: bool, visible: str) -> dict[str, str]:
     environment = dict(_ENVIRONMENT)
     if not gpu:
         environment["TRITON_INTERPRET"] = "1"
-    elif "LD_LIBRARY_PATH" in os.environ:  # some containers have libcuda outside the usual folders
+        return environment
+    if "LD_LIBRARY_PATH" in os.environ:  # some containers have libcuda outside the usual folders
         environment["LD_LIBRARY_PATH"] = os.environ["LD_LIBRARY_PATH"]
+    if visible:
+        environment["CUDA_VISIBLE_DEVICES"] = visible
     return environment
 
 
-def _gpu_devices() -> list[str]:
-    return [path for pattern in _GPU_DEVICES for path in glob.glob(pattern)]  # noqa: PTH207 - an absolute pattern
+def _gpu_devices(visible: str) -> list[str]:
+    all_gpus = glob.glob("/dev/nvidia[0-9]*")  # noqa: PTH207 - an absolute pattern
+    own = f"/dev/nvidia{device_number(visible)}"
+    return [*([own] if own in all_gpus else all_gpus), *(path for path in _GPU_DEVICES if Path(path).exists())]
+
+
+def device_number(uuid: str, driver: Path = _DRIVER) -> str:
+    """Return the number in the name of a GPU's device file; empty where the driver does not tell.
+
+    Args:
+        uuid: of the GPU.
+        driver: folder in which the driver keeps a file of information about each GPU.
+    """
+    for path in sorted(driver.glob("*/information")):
+        lines = (line.partition(":") for line in path.read_text().splitlines())
+        fields = {name.strip(): value.strip() for name, _, value in lines}
+        if uuid and fields.get("GPU UUID") == uuid:
+            return fields.get("Device Minor", "")
+    return ""

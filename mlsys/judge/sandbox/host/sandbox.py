@@ -60,6 +60,7 @@ class Sandbox:
             must not read.
         limits: of each process.
         gpu: show the NVIDIA devices and compile kernels for them, instead of running Triton's interpreter.
+        visible: which of the GPUs CUDA shows inside, as in CUDA_VISIBLE_DEVICES; all of them when empty.
         index: number of the sandbox; sandboxes that run side by side must differ in it.
         preload: modules that the fork server imports before the first process starts.
 
@@ -73,6 +74,7 @@ class Sandbox:
         limits: Limits | None = None,
         *,
         gpu: bool = False,
+        visible: str = "",
         index: int = 0,
         preload: Sequence[str] = (WARM_UP,),
     ) -> None:
@@ -84,7 +86,9 @@ class Sandbox:
         if self.limits.sandboxed:
             python += [_BOOT.format(SITE), *arguments]
             scratch_bytes = self.limits.scratch_bytes
-            self._command = sandbox_command(site, index=index, gpu=gpu, scratch_bytes=scratch_bytes, command=python)
+            self._command = sandbox_command(
+                site, index=index, gpu=gpu, visible=visible, scratch_bytes=scratch_bytes, command=python
+            )
         else:
             python += [_BOOT.format(str(site.absolute())), *arguments]
             self._scratch = tempfile.TemporaryDirectory(prefix="mlsys-unsafe-", ignore_cleanup_errors=True)
@@ -94,7 +98,7 @@ class Sandbox:
             scratch.mkdir(mode=0o700)
             if os.geteuid() == 0:
                 os.chown(scratch, FIRST_SANDBOX_UID + index, FIRST_SANDBOX_UID + index)
-            self._command = unsandboxed_command(index=index, gpu=gpu, scratch=scratch, command=python)
+            self._command = unsandboxed_command(index=index, gpu=gpu, visible=visible, scratch=scratch, command=python)
         self._index = index
         self._cgroup: MemoryCgroup | None = None
         self._process: subprocess.Popen[bytes] | None = None

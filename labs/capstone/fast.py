@@ -1,0 +1,607 @@
+"""Where the capstone leads: greedy decoding with GPT-2 at batch 1, in five kernels a layer or in one kernel a token.
+
+A token of batch 1 reads every weight once and does two FLOPs with it, so its time is that of the bytes, and of whatever
+keeps the memory waiting: the start of a kernel, the wait for the last program of the one before, the trip to memory
+before the first number arrives. All kernels here therefore do as much as they can between two such waits.
+
+- `norm_rows_kernel` normalizes its input in every program anew, which costs 768 additions, and saves a kernel. Queries
+  go to a buffer, keys and values straight into the cache.
+- `attend_kernel` splits the tokens of a head over several programs, for twelve heads alone would leave most of the GPU
+  without work. Each leaves its sums, its maximum and its total.
+- `project_kernel` puts these together itself, so no kernel is needed for that.
+- The head keeps no scores: a program's best one and its token become one 64-bit number, and `atomic_max` finds the
+  largest. The next token's first kernel takes the token out of it, so nothing returns to the host and one CUDA graph
+  serves every token: what changes from token to token lies in memory.
+- `persistent_kernel` is all of this in one launch, with a barrier between phases. Each program fetches the weights of
+  its next phase before it waits at the barrier, so memory works on while the barrier is passed.
+"""
+
+# A kernel's parameters are pointers and constants of Triton's compiler, for which Python has no types.
+# mypy: disable-error-code="no-untyped-def, untyped-decorator"
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+import triton
+import triton.language as tl
+
+from mlsys.errors import UserError
+from mlsys.measure.device import Device, detect_device
+from mlsys.models.decoder import EPSILON, Decoder
+
+NEEDS = (8, 0)
+"""Compute capability that the kernels are written for."""
+
+DTYPES = (torch.float32, torch.float16, torch.bfloat16)
+MOST_WIDTH = 2048
+"""Largest width: a program holds a row of weights of the next power of two."""
+
+HEAD_SIZES = (16, 32, 64, 128)
+MOST_ELEMENTS = 2**31
+"""Elements that 32-bit offsets reach."""
+
+
+class CannotDecode(UserError, ValueError):
+    """A model, a text or a device that the kernels do not take."""
+
+
+@triton.jit
+def normalized(x_ptr, gain_ptr, shift_ptr, WIDTH, BLOCK: tl.constexpr, EPS: tl.constexpr):
+    """Return layer normalization of one row."""
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < WIDTH, other=0.0, cache_modifier=".cg")
+    mean = tl.sum(x, 0) / WIDTH
+    centered = tl.where(i < WIDTH, x - mean, 0.0)
+    scale = tl.rsqrt(tl.sum(centered * centered, 0) / WIDTH + EPS)
+    gain = tl.load(gain_ptr + i, mask=i < WIDTH, other=0.0).to(tl.float32)
+    shift = tl.load(shift_ptr + i, mask=i < WIDTH, other=0.0).to(tl.float32)
+    return centered * scale * gain + shift
+
+
+@triton.jit
+def rows_of(weight_ptr, n, end, WIDTH, BLOCK: tl.constexpr):
+    """Return the weights of rows n, those before `end`."""
+    i = tl.arange(0, BLOCK)
+    inside = (n < end)[:, None] & (i < WIDTH)[None, :]
+    return tl.load(weight_ptr + (n * WIDTH)[:, None] + i[None, :], mask=inside, other=0.0)
+
+
+@triton.jit
+def products(weights, x):
+    """Return the product of each row with x, in float32."""
+    return tl.sum(weights.to(tl.float32) * x[None, :], 1)
+
+
+@triton.jit
+def biased(total, bias_ptr, n, end):
+    """Add the bias of rows n."""
+    return total + tl.load(bias_ptr + n, mask=n < end, other=0.0).to(tl.float32)
+
+
+@triton.jit
+def gelu(x):
+    """Return x/2 (1 + tanh(c (x + a x^3))), which is x times a sigmoid."""
+    return x * tl.sigmoid(1.5957691216057308 * (x + 0.044715 * x * x * x))
+
+
+@triton.jit
+def store_qkv(total, n, end, q_ptr, kv_ptr, WIDTH):
+    """Store queries in one place, keys and values in another."""
+    tl.store(q_ptr + n, total, mask=(n < end) & (n < WIDTH))
+    kept = total.to(kv_ptr.dtype.element_ty)
+    tl.store(kv_ptr + n - WIDTH, kept, mask=(n < end) & (n >= WIDTH))
+
+
+@triton.jit
+def attended(
+    item, q_ptr, cache_ptr, part_ptr, length, WIDTH, HEAD: tl.constexpr, SPLITS: tl.constexpr, KEYS: tl.constexpr
+):
+    """Attend to one share of the tokens of one head: the sums, the maximum and the total of its exponentials."""
+    head, split = item // SPLITS, item % SPLITS
+    d = tl.arange(0, HEAD)
+    share = tl.cdiv(length, SPLITS)
+    end = tl.minimum((split + 1) * share, length)
+    q = tl.load(q_ptr + head * HEAD + d, cache_modifier=".cg") * (HEAD**-0.5)
+    top = tl.full((), -float("inf"), tl.float32)
+    total = tl.zeros((), tl.float32)
+    acc = tl.zeros((HEAD,), tl.float32)
+    for start in range(split * share, end, KEYS):
+        t = start + tl.arange(0, KEYS)
+        place = cache_ptr + (t * 2 * WIDTH)[:, None] + head * HEAD + d[None, :]
+        inside = (t < end)[:, None]
+        k = tl.load(place, mask=inside, other=0.0, cache_modifier=".cg").to(tl.float32)
+        v = tl.load(place + WIDTH, mask=inside, other=0.0, cache_modifier=".cg").to(tl.float32)
+        scores = tl.where(t < end, tl.sum(k * q[None, :], 1), -float("inf"))
+        higher = tl.maximum(top, tl.max(scores, 0))
+        shares = tl.exp(scores - higher)
+        old = tl.exp(top - higher)
+        total = total * old + tl.sum(shares, 0)
+        acc = acc * old + tl.sum(shares[:, None] * v, 0)
+        top = higher
+    part = part_ptr + item * (HEAD + 2)
+    tl.store(part + d, acc)
+    tl.store(part + HEAD, top)
+    tl.store(part + HEAD + 1, total)
+
+
+@triton.jit
+def joined(part_ptr, WIDTH, HEAD: tl.constexpr, SPLITS: tl.constexpr, BLOCK: tl.constexpr):
+    """Return attention's result of all heads from the shares of their tokens."""
+    i = tl.arange(0, BLOCK)
+    inside = i < WIDTH
+    part = part_ptr + i // HEAD * SPLITS * (HEAD + 2)
+    top = tl.full((BLOCK,), -float("inf"), tl.float32)
+    total = tl.zeros((BLOCK,), tl.float32)
+    acc = tl.zeros((BLOCK,), tl.float32)
+    for split in tl.static_range(SPLITS):
+        one = part + split * (HEAD + 2)
+        m = tl.load(one + HEAD, mask=inside, other=0.0, cache_modifier=".cg")
+        higher = tl.maximum(top, m)
+        old, new = tl.exp(top - higher), tl.exp(m - higher)
+        total = total * old + tl.load(one + HEAD + 1, mask=inside, other=1.0, cache_modifier=".cg") * new
+        acc = acc * old + tl.load(one + i % HEAD, mask=inside, other=0.0, cache_modifier=".cg") * new
+        top = higher
+    return acc / total
+
+
+@triton.jit
+def packed(scores, n, end):
+    """Return the best score and its token as one integer, which is larger if the score is, or the token is lower."""
+    bits = scores.to(tl.int32, bitcast=True)
+    ordered = tl.where(bits < 0, bits ^ 0x7FFFFFFF, bits).to(tl.int64)
+    keys = (ordered << 32) | (0x7FFFFFFF - n).to(tl.int64)
+    return tl.max(tl.where(n < end, keys, -(2**63)), 0)
+
+
+@triton.jit
+def started(
+    text_ptr,
+    length_ptr,
+    best_ptr,
+    prompt,
+    tokens_ptr,
+    positions_ptr,
+    x_ptr,
+    WIDTH,
+    BLOCK: tl.constexpr,
+    HOLD: tl.constexpr,
+):
+    """Take the token that comes next, from the text or from the best score, and store its embedding.
+
+    With HOLD the text does not grow: the newest token is computed again.
+    """
+    length = tl.load(length_ptr) - HOLD
+    token = tl.load(text_ptr + length)
+    best = tl.load(best_ptr)
+    token = tl.where(length >= prompt, 0x7FFFFFFF - (best & 0x7FFFFFFF).to(tl.int32), token)
+    tl.store(text_ptr + length, token)
+    tl.debug_barrier()  # every thread has read what is stored now
+    tl.store(length_ptr, length + 1)
+    tl.store(best_ptr, -(2**63))
+    i = tl.arange(0, BLOCK)
+    x = tl.load(tokens_ptr + token * WIDTH + i, mask=i < WIDTH, other=0.0).to(tl.float32)
+    x += tl.load(positions_ptr + length * WIDTH + i, mask=i < WIDTH, other=0.0).to(tl.float32)
+    tl.store(x_ptr + i, x, mask=i < WIDTH)
+
+
+@triton.jit
+def start_kernel(
+    text_ptr,
+    length_ptr,
+    best_ptr,
+    prompt,
+    tokens_ptr,
+    positions_ptr,
+    x_ptr,
+    WIDTH,
+    BLOCK: tl.constexpr,
+    HOLD: tl.constexpr,
+):
+    """Begin a token; one program."""
+    started(text_ptr, length_ptr, best_ptr, prompt, tokens_ptr, positions_ptr, x_ptr, WIDTH, BLOCK, HOLD)
+
+
+@triton.jit
+def qkv_kernel(
+    x_ptr, gain_ptr, shift_ptr, weight_ptr, bias_ptr, length_ptr, q_ptr, cache_ptr, WIDTH,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr, EPS: tl.constexpr,
+):  # fmt: skip
+    """Normalize, and compute ROWS queries, keys or values; keys and values go to the newest place of the cache."""
+    n, end = tl.program_id(0) * ROWS + tl.arange(0, ROWS), 3 * WIDTH
+    weights = rows_of(weight_ptr, n, end, WIDTH, BLOCK)  # first, for they take longest to come
+    kv_ptr = cache_ptr + (tl.load(length_ptr) - 1) * 2 * WIDTH
+    total = products(weights, normalized(x_ptr, gain_ptr, shift_ptr, WIDTH, BLOCK, EPS))
+    store_qkv(biased(total, bias_ptr, n, end), n, end, q_ptr, kv_ptr, WIDTH)
+
+
+@triton.jit
+def attend_kernel(
+    q_ptr, cache_ptr, part_ptr, length_ptr, WIDTH, HEAD: tl.constexpr, SPLITS: tl.constexpr, KEYS: tl.constexpr
+):
+    """Attend to a share of the tokens of a head per program."""
+    attended(tl.program_id(0), q_ptr, cache_ptr, part_ptr, tl.load(length_ptr), WIDTH, HEAD, SPLITS, KEYS)
+
+
+@triton.jit
+def project_kernel(
+    part_ptr, weight_ptr, bias_ptr, x_ptr, WIDTH,
+    HEAD: tl.constexpr, SPLITS: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Join the shares of attention, and add ROWS rows of its projection to x."""
+    n = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    weights = rows_of(weight_ptr, n, WIDTH, WIDTH, BLOCK)
+    total = biased(products(weights, joined(part_ptr, WIDTH, HEAD, SPLITS, BLOCK)), bias_ptr, n, WIDTH)
+    tl.store(x_ptr + n, tl.load(x_ptr + n, mask=n < WIDTH, other=0.0) + total, mask=n < WIDTH)
+
+
+@triton.jit
+def up_kernel(
+    x_ptr, gain_ptr, shift_ptr, weight_ptr, bias_ptr, hidden_ptr, WIDTH,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr, EPS: tl.constexpr,
+):  # fmt: skip
+    """Normalize, and compute ROWS numbers of the MLP's hidden layer, with GELU."""
+    n, end = tl.program_id(0) * ROWS + tl.arange(0, ROWS), 4 * WIDTH
+    weights = rows_of(weight_ptr, n, end, WIDTH, BLOCK)
+    total = products(weights, normalized(x_ptr, gain_ptr, shift_ptr, WIDTH, BLOCK, EPS))
+    tl.store(hidden_ptr + n, gelu(biased(total, bias_ptr, n, end)), mask=n < end)
+
+
+@triton.jit
+def down_kernel(hidden_ptr, weight_ptr, bias_ptr, x_ptr, WIDTH, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    """Add ROWS rows of the MLP's second layer to x; a row has four pieces of WIDTH."""
+    n = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    i = tl.arange(0, BLOCK)
+    acc = tl.zeros((ROWS, BLOCK), tl.float32)
+    for piece in tl.static_range(4):
+        inside = (n < WIDTH)[:, None] & (i < WIDTH)[None, :]
+        weights = tl.load(weight_ptr + (n * 4 * WIDTH)[:, None] + piece * WIDTH + i[None, :], mask=inside, other=0.0)
+        hidden = tl.load(hidden_ptr + piece * WIDTH + i, mask=i < WIDTH, other=0.0, cache_modifier=".cg")
+        acc += weights.to(tl.float32) * hidden[None, :]
+    total = biased(tl.sum(acc, 1), bias_ptr, n, WIDTH)
+    tl.store(x_ptr + n, tl.load(x_ptr + n, mask=n < WIDTH, other=0.0) + total, mask=n < WIDTH)
+
+
+@triton.jit
+def head_kernel(
+    x_ptr, gain_ptr, shift_ptr, tokens_ptr, best_ptr, scores_ptr, WIDTH, VOCABULARY,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr, EPS: tl.constexpr, SCORES: tl.constexpr,
+):  # fmt: skip
+    """Normalize, score ROWS tokens, and keep the best; with SCORES all of them are stored."""
+    n = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    weights = rows_of(tokens_ptr, n, VOCABULARY, WIDTH, BLOCK)
+    scores = products(weights, normalized(x_ptr, gain_ptr, shift_ptr, WIDTH, BLOCK, EPS))
+    if SCORES:
+        tl.store(scores_ptr + n, scores, mask=n < VOCABULARY)
+    tl.atomic_max(best_ptr, packed(scores, n, VOCABULARY))
+
+
+@triton.jit
+def barrier(count_ptr, due):
+    """Wait until all programs have come here; `due` is how often they have in all."""
+    tl.debug_barrier()  # all threads of this program have stored
+    tl.atomic_add(count_ptr, 1, sem="acq_rel")
+    while tl.atomic_add(count_ptr, 0, sem="acquire") < due:
+        pass
+    tl.debug_barrier()
+
+
+@triton.jit
+def persistent_kernel(
+    text_ptr, length_ptr, best_ptr, count_ptr, prompt, tokens_ptr, positions_ptr,
+    norm1_gain_ptr, norm1_shift_ptr, qkv_weight_ptr, qkv_bias_ptr, projection_weight_ptr, projection_bias_ptr,
+    norm2_gain_ptr, norm2_shift_ptr, up_weight_ptr, up_bias_ptr, down_weight_ptr, down_bias_ptr,
+    norm_gain_ptr, norm_shift_ptr,
+    cache_ptr, x_ptr, q_ptr, part_ptr, hidden_ptr, scores_ptr,
+    layers, heads, positions, WIDTH, VOCABULARY,
+    HEAD: tl.constexpr, SPLITS: tl.constexpr, KEYS: tl.constexpr, BLOCK: tl.constexpr, EPS: tl.constexpr,
+    WIDE: tl.constexpr, NARROW: tl.constexpr, HEAD_ROWS: tl.constexpr, SCORES: tl.constexpr, HOLD: tl.constexpr,
+):  # fmt: skip
+    """Compute one token; WIDE and NARROW are blocks that hold a program's rows of 4 WIDTH and of WIDTH results."""
+    program, programs = tl.program_id(0), tl.num_programs(0)
+    i = tl.arange(0, BLOCK)
+    wide, narrow = tl.arange(0, WIDE), tl.arange(0, NARROW)
+    each = tl.cdiv(3 * WIDTH, programs)
+    qkv_rows, qkv_end = program * each + wide, tl.minimum((program + 1) * each, 3 * WIDTH)
+    each = tl.cdiv(4 * WIDTH, programs)
+    up_rows, up_end = program * each + wide, tl.minimum((program + 1) * each, 4 * WIDTH)
+    each = tl.cdiv(WIDTH, programs)
+    x_rows, x_end = program * each + narrow, tl.minimum((program + 1) * each, WIDTH)
+    length = tl.load(length_ptr) + 1 - HOLD
+    due = programs
+    # Weights are fetched before the barrier behind which they are needed.
+    weights = rows_of(qkv_weight_ptr, qkv_rows, qkv_end, WIDTH, BLOCK)
+    barrier(count_ptr, due)  # all have read the length, which the first program changes now
+    if program == 0:
+        started(text_ptr, length_ptr, best_ptr, prompt, tokens_ptr, positions_ptr, x_ptr, WIDTH, BLOCK, HOLD)
+    due += programs
+    barrier(count_ptr, due)
+    for layer in range(layers):
+        kv_ptr = cache_ptr + (layer * positions + length - 1) * 2 * WIDTH
+        x = normalized(x_ptr, norm1_gain_ptr + layer * WIDTH, norm1_shift_ptr + layer * WIDTH, WIDTH, BLOCK, EPS)
+        total = biased(products(weights, x), qkv_bias_ptr + layer * 3 * WIDTH, qkv_rows, qkv_end)
+        store_qkv(total, qkv_rows, qkv_end, q_ptr, kv_ptr, WIDTH)
+        weights_x = rows_of(projection_weight_ptr + layer * WIDTH * WIDTH, x_rows, x_end, WIDTH, BLOCK)
+        due += programs
+        barrier(count_ptr, due)
+        for item in range(program, heads * SPLITS, programs):
+            attended(
+                item, q_ptr, cache_ptr + layer * positions * 2 * WIDTH, part_ptr, length, WIDTH, HEAD, SPLITS, KEYS
+            )
+        due += programs
+        barrier(count_ptr, due)
+        total = biased(
+            products(weights_x, joined(part_ptr, WIDTH, HEAD, SPLITS, BLOCK)),
+            projection_bias_ptr + layer * WIDTH, x_rows, x_end,
+        )  # fmt: skip
+        x_old = tl.load(x_ptr + x_rows, mask=x_rows < x_end, other=0.0, cache_modifier=".cg")
+        tl.store(x_ptr + x_rows, x_old + total, mask=x_rows < x_end)
+        weights = rows_of(up_weight_ptr + layer * 4 * WIDTH * WIDTH, up_rows, up_end, WIDTH, BLOCK)
+        due += programs
+        barrier(count_ptr, due)
+        x = normalized(x_ptr, norm2_gain_ptr + layer * WIDTH, norm2_shift_ptr + layer * WIDTH, WIDTH, BLOCK, EPS)
+        total = biased(products(weights, x), up_bias_ptr + layer * 4 * WIDTH, up_rows, up_end)
+        tl.store(hidden_ptr + up_rows, gelu(total), mask=up_rows < up_end)
+        # The first piece of the rows comes before the barrier, the others behind it.
+        down = down_weight_ptr + layer * 4 * WIDTH * WIDTH + (x_rows * 4 * WIDTH)[:, None] + i[None, :]
+        inside = (x_rows < x_end)[:, None] & (i < WIDTH)[None, :]
+        first = tl.load(down, mask=inside, other=0.0)
+        second = tl.load(down + WIDTH, mask=inside, other=0.0)
+        third = tl.load(down + 2 * WIDTH, mask=inside, other=0.0)
+        fourth = tl.load(down + 3 * WIDTH, mask=inside, other=0.0)
+        due += programs
+        barrier(count_ptr, due)
+        total = products(first, tl.load(hidden_ptr + i, mask=i < WIDTH, other=0.0, cache_modifier=".cg"))
+        total += products(second, tl.load(hidden_ptr + WIDTH + i, mask=i < WIDTH, other=0.0, cache_modifier=".cg"))
+        total += products(third, tl.load(hidden_ptr + 2 * WIDTH + i, mask=i < WIDTH, other=0.0, cache_modifier=".cg"))
+        total += products(fourth, tl.load(hidden_ptr + 3 * WIDTH + i, mask=i < WIDTH, other=0.0, cache_modifier=".cg"))
+        total = biased(total, down_bias_ptr + layer * WIDTH, x_rows, x_end)
+        x_old = tl.load(x_ptr + x_rows, mask=x_rows < x_end, other=0.0, cache_modifier=".cg")
+        tl.store(x_ptr + x_rows, x_old + total, mask=x_rows < x_end)
+        following = tl.minimum(layer + 1, layers - 1)  # behind the last layer there is nothing to fetch
+        weights = rows_of(qkv_weight_ptr + following * 3 * WIDTH * WIDTH, qkv_rows, qkv_end, WIDTH, BLOCK)
+        due += programs
+        barrier(count_ptr, due)
+    x = normalized(x_ptr, norm_gain_ptr, norm_shift_ptr, WIDTH, BLOCK, EPS)
+    each = tl.cdiv(VOCABULARY, programs)
+    end = tl.minimum((program + 1) * each, VOCABULARY)
+    best = tl.full((), -(2**63), tl.int64)
+    for start in range(program * each, end, HEAD_ROWS):
+        n = start + tl.arange(0, HEAD_ROWS)
+        scores = products(rows_of(tokens_ptr, n, end, WIDTH, BLOCK), x)
+        if SCORES:
+            tl.store(scores_ptr + n, scores, mask=n < end)
+        best = tl.maximum(best, packed(scores, n, end))
+    tl.atomic_max(best_ptr, best)
+
+
+@triton.jit
+def barriers_kernel(count_ptr, barriers):
+    """Do nothing but wait for each other."""
+    for number in range(barriers):
+        barrier(count_ptr, (number + 1) * tl.num_programs(0))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Rows of a program in each kernel, shares of attention, and warps.
+
+    Attributes:
+        qkv: rows of queries, keys and values.
+        project: rows of the projection behind attention.
+        up: rows of the MLP's first layer.
+        down: rows of its second.
+        head: tokens that a program scores.
+        splits: shares of the tokens of a head.
+        keys: tokens that attention takes at once.
+        num_warps: warps of a program.
+        persistent_warps: warps of a program of the persistent kernel.
+        persistent_head: tokens that a program of the persistent kernel scores at once.
+    """
+
+    qkv: int = 16
+    project: int = 4
+    up: int = 16
+    down: int = 4
+    head: int = 32
+    splits: int = 8
+    keys: int = 64
+    num_warps: int = 4
+    persistent_warps: int = 8
+    persistent_head: int = 16
+
+
+class FastDecoder:
+    """Greedy decoding with the kernels above.
+
+    Args:
+        decoder: the weights, in one dtype and on one device; float16 and bfloat16 halve the bytes.
+        plan: rows, shares and warps.
+        programs: of the persistent kernel: at most as many as run at once, by default one per multiprocessor.
+
+    Raises:
+        CannotDecode: a dtype, a size or a device that the kernels do not take, with what they take.
+    """
+
+    def __init__(self, decoder: Decoder, plan: Plan | None = None, *, programs: int | None = None) -> None:
+        check(decoder)
+        self.decoder, self.plan = decoder, plan or Plan()
+        device = decoder.tokens.device
+        self.programs = programs or (detect_device().multiprocessors if device.type == "cuda" else 1) or 1
+        self.head = decoder.width // decoder.heads
+        self.block = triton.next_power_of_2(decoder.width)
+        width, parts = decoder.width, decoder.heads * self.plan.splits
+        self.text = torch.zeros(decoder.longest + 1, dtype=torch.int32, device=device)
+        self.length, self.count = (torch.zeros(1, dtype=torch.int32, device=device) for _ in range(2))
+        self.best = torch.zeros(1, dtype=torch.int64, device=device)
+        self.cache = decoder.empty_cache()
+        self.x, self.q = (torch.zeros(width, device=device) for _ in range(2))
+        self.hidden = torch.zeros(4 * width, device=device)
+        self.part = torch.zeros(parts, self.head + 2, device=device)
+        self.scores = torch.zeros(decoder.vocabulary, device=device)
+        self.prompt = 0
+
+    def begin(self, text: list[int]) -> None:
+        """Put a text in place; the next steps read it, and then continue it.
+
+        Raises:
+            CannotDecode: an empty or too long text, or a token that the model does not have.
+        """
+        if not text or len(text) > self.decoder.longest:
+            raise CannotDecode(f"a text of {len(text)} tokens: give from 1 to {self.decoder.longest}")
+        unknown = [token for token in text if not 0 <= token < self.decoder.vocabulary]
+        if unknown:
+            raise CannotDecode(f"token {unknown[0]}: the model has tokens 0 to {self.decoder.vocabulary - 1}")
+        self.text[: len(text)] = torch.tensor(text, dtype=torch.int32)
+        self.text[len(text) :] = 0
+        self.length.zero_()
+        self.prompt = len(text)
+
+    @property
+    def kernels(self) -> int:
+        """Kernels of a token: five a layer, one before and one behind."""
+        return 5 * self.decoder.layers + 2
+
+    def step(self, *, scores: bool = False, hold: bool = False) -> None:
+        """Read the next token of the text, or the likeliest one behind it, by five kernels a layer.
+
+        Args:
+            scores: also store the scores of all tokens.
+            hold: compute the newest token again, so that every step has the same length, as a measurement needs it.
+        """
+        model, plan, width, warps = self.decoder, self.plan, self.decoder.width, {"num_warps": self.plan.num_warps}
+        block, eps = {"BLOCK": self.block}, {"EPS": EPSILON}
+        start_kernel[(1,)](
+            self.text, self.length, self.best, self.prompt, model.tokens, model.positions, self.x, width,
+            HOLD=int(hold), **block, **warps,
+        )  # fmt: skip
+        attention = {"HEAD": self.head, "SPLITS": plan.splits}
+        for layer in range(model.layers):
+            qkv_kernel[(triton.cdiv(3 * width, plan.qkv),)](
+                self.x, model.norm1_gain[layer], model.norm1_shift[layer], model.qkv_weight[layer],
+                model.qkv_bias[layer], self.length, self.q, self.cache[layer], width,
+                ROWS=plan.qkv, **block, **eps, **warps,
+            )  # fmt: skip
+            attend_kernel[(model.heads * plan.splits,)](
+                self.q, self.cache[layer], self.part, self.length, width, KEYS=plan.keys, **attention, **warps
+            )
+            project_kernel[(triton.cdiv(width, plan.project),)](
+                self.part, model.projection_weight[layer], model.projection_bias[layer], self.x, width,
+                ROWS=plan.project, **attention, **block, **warps,
+            )  # fmt: skip
+            up_kernel[(triton.cdiv(4 * width, plan.up),)](
+                self.x, model.norm2_gain[layer], model.norm2_shift[layer], model.up_weight[layer],
+                model.up_bias[layer], self.hidden, width, ROWS=plan.up, **block, **eps, **warps,
+            )  # fmt: skip
+            down_kernel[(triton.cdiv(width, plan.down),)](
+                self.hidden, model.down_weight[layer], model.down_bias[layer], self.x, width,
+                ROWS=plan.down, **block, **warps,
+            )  # fmt: skip
+        head_kernel[(triton.cdiv(model.vocabulary, plan.head),)](
+            self.x, model.norm_gain, model.norm_shift, model.tokens, self.best, self.scores, width, model.vocabulary,
+            ROWS=plan.head, SCORES=scores, **block, **eps, **warps,
+        )  # fmt: skip
+
+    def persistent_step(self, *, scores: bool = False, hold: bool = False) -> None:
+        """Do what `step` does in one kernel, in which all programs must run at the same time."""
+        model, plan, width = self.decoder, self.plan, self.decoder.width
+        self.count.zero_()
+        options = {"num_warps": plan.persistent_warps}
+        if model.tokens.is_cuda:
+            options["launch_cooperative_grid"] = True  # the driver refuses programs that cannot run together
+        persistent_kernel[(self.programs,)](
+            self.text, self.length, self.best, self.count, self.prompt, *model.tensors.values(),
+            self.cache, self.x, self.q, self.part, self.hidden, self.scores,
+            model.layers, model.heads, model.longest, width, model.vocabulary,
+            HEAD=self.head, SPLITS=plan.splits, KEYS=plan.keys, BLOCK=self.block, EPS=EPSILON,
+            **self.persistent_rows, HEAD_ROWS=plan.persistent_head, SCORES=scores, HOLD=int(hold), **options,
+        )  # fmt: skip
+
+    @cached_property
+    def persistent_rows(self) -> dict[str, int]:
+        """Blocks that hold the rows of one program of the persistent kernel."""
+        each = {"WIDE": 4 * self.decoder.width, "NARROW": self.decoder.width}
+        return {name: triton.next_power_of_2(triton.cdiv(rows, self.programs)) for name, rows in each.items()}
+
+    def next_token(self) -> int:
+        """The likeliest token behind what has been read."""
+        return 0x7FFFFFFF - (int(self.best) & 0x7FFFFFFF)
+
+    def greedy(self, text: list[int], count: int, step: Callable[[], object] | None = None) -> list[int]:
+        """Continue a text with the likeliest token, `count` times; `step` is another step, such as a graph's replay.
+
+        Raises:
+            CannotDecode: a text that `begin` refuses, or fewer positions than tokens.
+        """
+        if type(count) is not int or count < 1 or len(text) + count > self.decoder.longest:
+            raise CannotDecode(
+                f"{len(text)} tokens and {count!r} more: give 1 or more, and at most {self.decoder.longest} in all"
+            )
+        self.begin(text)
+        for _ in range(len(text) + count - 1):
+            (step or self.step)()
+        return [*self.text[len(text) : len(text) + count - 1].tolist(), self.next_token()]
+
+
+def check(decoder: Decoder) -> None:
+    """Refuse a model that the kernels do not take, before anything is launched.
+
+    Raises:
+        CannotDecode: with the value, and what they take.
+    """
+    first = decoder.tokens
+    for name, tensor in decoder.tensors.items():
+        if tensor.dtype not in DTYPES or tensor.dtype != first.dtype or tensor.device != first.device:
+            raise CannotDecode(
+                f"{name} is {tensor.dtype} on {tensor.device}, tokens is {first.dtype} on {first.device}: give all "
+                "alike, as float32, float16 or bfloat16"
+            )
+        if not tensor.is_contiguous():
+            raise CannotDecode(f"{name} has strides {tensor.stride()}: call .contiguous()")
+        if tensor.numel() >= MOST_ELEMENTS:
+            raise CannotDecode(f"{name} has {tensor.numel():,} elements: at most {MOST_ELEMENTS - 1:,}")
+    if decoder.width > MOST_WIDTH:
+        raise CannotDecode(f"the width is {decoder.width}: at most {MOST_WIDTH}, for a program holds whole rows")
+    if decoder.width // decoder.heads not in HEAD_SIZES:
+        raise CannotDecode(
+            f"a head has {decoder.width // decoder.heads} numbers: {', '.join(map(str, HEAD_SIZES))} are possible"
+        )
+
+
+def check_device(device: Device, dtype: torch.dtype) -> None:
+    """Refuse a device that cannot replay a graph of these kernels.
+
+    Raises:
+        CannotDecode: with the device, and what to do.
+    """
+    if device.kind != "gpu":
+        raise CannotDecode("no CUDA GPU found here, and a CUDA graph needs one: call the step itself")
+    if (device.capability or (0, 0)) < NEEDS or (dtype == torch.bfloat16 and not device.has_bf16):
+        raise CannotDecode(
+            f"{device.name} has compute capability {'.'.join(map(str, device.capability or (0, 0)))}: these "
+            f"kernels are for {'.'.join(map(str, NEEDS))} or more"
+        )
+
+
+def captured(fast: FastDecoder, step: Callable[[], object]) -> Callable[[], object]:
+    """Return a call that replays a step from a CUDA graph; a token then costs the host one launch.
+
+    The length of the text after this call is what it was before it.
+
+    Raises:
+        CannotDecode: there is no GPU that can, with what to do.
+    """
+    check_device(detect_device(), fast.decoder.tokens.dtype)
+    length = fast.length.clone()
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        step()  # compiles
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    fast.length.copy_(length)
+    replay: Callable[[], object] = graph.replay
+    return replay

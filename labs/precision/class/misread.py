@@ -1,0 +1,15 @@
+# Two of the four causes are wrong. Points: all but gap.
+
+# %% solve=*
+
+# %% replace=f-why
+At batch 8 the product moves 134 MB of weights for 1.1 GFLOP, so memory is the limit, and int4 brings almost four times
+the speed. At 4,096 rows arithmetic is the limit: int4 weights bring nothing, and int8 or fp8 on both sides two times. A
+weight of 4 bits has half a byte and m multiply-adds, so the batch of 51 follows from bits, bandwidth and peak. At 1,024
+rows the kernel still unpacks every weight, once for each tile of rows.
+
+# %% replace=gap-causes
+cause_1 = "scales"
+cause_2 = "places"
+cause_3 = "overflow"
+cause_4 = "tile"

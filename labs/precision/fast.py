@@ -1,0 +1,681 @@
+"""Where the lab's races lead: the course's fastest products of fp8, int8 and int4 weights, for Hopper GPUs.
+
+Weights are (n, k), a row for each output, as a linear layer keeps them. Both operands are then contiguous along k,
+which is the only order in which the tensor cores take numbers of 8 bits.
+
+- `product_kernel` multiplies fp8 by fp8 or int8 by int8. The copy engine (TMA) brings tiles whose rows are 128 bytes,
+  the widest that it swizzles. A persistent program computes one tile after the other, and Triton flattens the two
+  loops, so the copies for the next tile start while this one is multiplied and stored. The scales, a number per row of
+  each operand, are applied to the sum, once per element of the result and not once per product.
+- The tensor cores of a Hopper GPU keep sums of fp8 products in fewer bits than float32 has. With `precise`, the sum of
+  128 products is added to a sum in float32 by the ordinary cores; without, it stays where it is, which is faster.
+- `int4_kernel` multiplies weights of 4 bits by activations of 16. The weights become 16-bit numbers in registers, and
+  registers can feed the tensor cores only on the left. So the kernel computes the transposed product, weights times
+  activations, and a batch of 1 to 16 fills the short side of the instruction, 16 columns, in place of 64 rows.
+- Its weights are packed for it: four to a word of 16 bits, 32 words for a group of 128 weights with one scale. The
+  words of a group are 64 contiguous bytes, and those of neighboring rows follow. So a tile of 128 rows is one piece of
+  8 KiB. Word j of a group holds weights j, j + 32, j + 64 and j + 96, so each of the four nibbles of all words is a
+  matrix of its own that meets 32 contiguous activations. Two of them side by side meet 64, which are 128 bytes, and no
+  nibble has to move to another thread.
+- No conversion instruction makes the numbers, and each instruction makes two: see `weights_of`.
+- With a small batch there are fewer tiles than the GPU needs to keep its memory busy, so several programs share the k
+  of one tile (`splits`). The last one to arrive adds up, always in the same order: equal inputs give equal bits.
+
+A rule chooses the plan by shape: `product_plan` and `int4_plan`.
+"""
+
+# A kernel's parameters are pointers and constants of Triton's compiler, for which Python has no types.
+# mypy: disable-error-code="no-untyped-def, untyped-decorator"
+
+from dataclasses import dataclass
+from functools import cache
+
+import torch
+import triton
+import triton.language as tl
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+from mlsys.errors import UserError
+from mlsys.measure.device import Device, detect_device
+
+NEEDS = (9, 0)
+"""Compute capability from which GPUs have the copy engine, and tensor cores for fp8."""
+
+ALIGNMENT_BYTES = 16
+"""Where each row of a descriptor's matrix must start."""
+
+GROUP_M = 8
+"""Rows of tiles that neighboring programs share, so that the L2 holds what they read."""
+
+GROUP = 128
+"""Weights of 4 bits that share a scale."""
+
+WORD_WEIGHTS = 4
+"""Weights of 4 bits in a word."""
+
+WORDS = GROUP // WORD_WEIGHTS
+"""Words of a group."""
+
+MOST_ELEMENTS = 2**31
+"""Elements that 32-bit offsets reach."""
+
+EIGHT_BITS = (torch.float8_e4m3fn, torch.int8)
+SIXTEEN_BITS = (torch.float16, torch.bfloat16)
+
+
+class CannotMultiply(UserError, ValueError):
+    """Matrices that a product does not take, or a device that cannot compute it."""
+
+
+@triton.jit
+def tile_of(number, tiles_m, tiles_n, GROUP_M: tl.constexpr):
+    """Row and column of a tile, numbered down GROUP_M rows and then on to the next column."""
+    per_group = GROUP_M * tiles_n
+    first_row = number // per_group * GROUP_M
+    rows = min(tiles_m - first_row, GROUP_M)
+    within = number % per_group
+    return first_row + within % rows, within // rows
+
+
+@triton.jit
+def store_tile(out, row, col, tile, PARTS: tl.constexpr):
+    """Store a tile from (row, col) on in PARTS pieces, side by side."""
+    if PARTS == 1:
+        out.store([row, col], tile.to(out.dtype))
+    else:
+        HALF: tl.constexpr = tile.shape[1] // 2
+        left, right = tl.split(tl.permute(tl.reshape(tile, (tile.shape[0], 2, HALF)), (0, 2, 1)))
+        store_tile(out, row, col, left, PARTS // 2)
+        store_tile(out, row, col + HALF, right, PARTS // 2)
+
+
+@triton.jit
+def product_tile(
+    a, b, out, a_scale_ptr, b_scale_ptr, number, M, N, K,
+    TILE_M: tl.constexpr, TILE_N: tl.constexpr, TILE_K: tl.constexpr, GROUP_M: tl.constexpr, PARTS: tl.constexpr,
+    SCALED: tl.constexpr, PRECISE: tl.constexpr, INTEGER: tl.constexpr,
+):  # fmt: skip
+    """Compute one tile of A times B transposed, and scale its rows and columns."""
+    tile_row, tile_col = tile_of(number, tl.cdiv(M, TILE_M), tl.cdiv(N, TILE_N), GROUP_M)
+    row, col = tile_row * TILE_M, tile_col * TILE_N
+    acc = tl.zeros((TILE_M, TILE_N), dtype=tl.int32 if INTEGER else tl.float32)
+    for step in range(0, K, TILE_K):
+        left, right = a.load([row, step]), b.load([col, step]).T
+        if INTEGER:
+            acc = tl.dot(left, right, acc, out_dtype=tl.int32)
+        elif PRECISE:
+            acc = tl.dot(left, right, acc, max_num_imprecise_acc=TILE_K)
+        else:
+            acc = tl.dot(left, right, acc)
+    if SCALED:
+        rows, cols = row + tl.arange(0, TILE_M), col + tl.arange(0, TILE_N)
+        a_scale = tl.load(a_scale_ptr + rows, mask=rows < M, other=0.0)
+        b_scale = tl.load(b_scale_ptr + cols, mask=cols < N, other=0.0)
+        store_tile(out, row, col, acc.to(tl.float32) * a_scale[:, None] * b_scale[None, :], PARTS)
+    else:
+        store_tile(out, row, col, acc, PARTS)
+
+
+@triton.jit
+def product_kernel(
+    a, b, out, a_scale_ptr, b_scale_ptr, M, N, K,
+    TILE_M: tl.constexpr, TILE_N: tl.constexpr, TILE_K: tl.constexpr, GROUP_M: tl.constexpr, PARTS: tl.constexpr,
+    SCALED: tl.constexpr, PRECISE: tl.constexpr, INTEGER: tl.constexpr, PERSISTENT: tl.constexpr,
+):  # fmt: skip
+    """Multiply A, (M, K), by B, (N, K), transposed, by descriptors; a persistent program takes tile after tile."""
+    if PERSISTENT:
+        tiles = tl.cdiv(M, TILE_M) * tl.cdiv(N, TILE_N)
+        for number in tl.range(tl.program_id(0), tiles, tl.num_programs(0), flatten=True):
+            product_tile(
+                a, b, out, a_scale_ptr, b_scale_ptr, number, M, N, K,
+                TILE_M, TILE_N, TILE_K, GROUP_M, PARTS, SCALED, PRECISE, INTEGER,
+            )  # fmt: skip
+    else:
+        product_tile(
+            a, b, out, a_scale_ptr, b_scale_ptr, tl.program_id(0), M, N, K,
+            TILE_M, TILE_N, TILE_K, GROUP_M, PARTS, SCALED, PRECISE, INTEGER,
+        )  # fmt: skip
+
+
+def pairs(shift: int, mask: int, one: int, last: str) -> str:
+    """PTX for two words in a register: shift, keep a nibble of each, make it a number, take off what is too much."""
+    taken = f"shr.b32 t, $1, {shift};" if shift else "mov.b32 t, $1;"
+    return f"{{ .reg .b32 t; {taken} lop3.b32 t, t, {mask * 0x10001:#x}, {one * 0x10001:#x}, 0xEA; {last} }}"
+
+
+HALF_PAIRS = tl.constexpr(
+    tuple(
+        pairs(shift, *how)
+        for shift in (0, 8)
+        for how in (
+            (0xF, 0x6400, "{ .reg .b32 c; mov.b32 c, 0x64086408; sub.rn.f16x2 $0, t, c; }"),
+            (
+                0xF0,
+                0x6400,
+                "{ .reg .b32 a, c; mov.b32 a, 0x2C002C00; mov.b32 c, 0xD480D480; fma.rn.f16x2 $0, t, a, c; }",
+            ),
+        )
+    )
+)
+"""PTX of `weights_of` in float16 by place: 0x6408 is 1032, 0x2C00 is 1/16, 0xD480 is -72; 0xEA is (a & b) | c."""
+
+BF16_PAIRS = tl.constexpr(
+    tuple(
+        pairs(shift, 0xF, 0x4300, "{ .reg .b32 c; mov.b32 c, 0x43084308; sub.rn.bf16x2 $0, t, c; }")
+        for shift in (0, 4, 8, 12)
+    )
+)
+"""The same in bfloat16: 0x4308 is 136."""
+
+
+@triton.jit
+def weights_of(words, PLACE: tl.constexpr, HALF: tl.constexpr, PAIRS: tl.constexpr):
+    """The weights at one of the four places of words, -8 to 7, as numbers of 16 bits.
+
+    float16 1024 has the bits 0x6400, and the last of its ten bits of mantissa counts 1. So a nibble n in the last four
+    bits makes 1024 + n; in the four bits before, 1024 + 16 n, which times 1/16 is 64 + n. A nibble holds the weight
+    plus 8, which the subtraction takes off too. bfloat16 has seven bits of mantissa: 0x4300 is 128, and each nibble is
+    shifted to the end. All of it is exact.
+
+    A register holds two words. With PAIRS, each instruction works on both, which the compiler alone does not find; the
+    interpreter has no such instructions.
+    """
+    if PAIRS:
+        if HALF:
+            weights = tl.inline_asm_elementwise(HALF_PAIRS[PLACE], "=r,r", [words], tl.float16, is_pure=True, pack=2)
+        else:
+            weights = tl.inline_asm_elementwise(BF16_PAIRS[PLACE], "=r,r", [words], tl.bfloat16, is_pure=True, pack=2)
+    elif HALF:
+        halves = words >> 8 if PLACE >= 2 else words
+        if PLACE % 2 == 0:
+            weights = ((halves & 0xF) | 0x6400).to(tl.float16, bitcast=True) - 1032.0
+        else:
+            weights = ((halves & 0xF0) | 0x6400).to(tl.float16, bitcast=True) * 0.0625 - 72.0
+    else:
+        weights = (((words >> (4 * PLACE)) & 0xF) | 0x4300).to(tl.bfloat16, bitcast=True) - 136.0
+    return weights
+
+
+@triton.jit
+def int4_kernel(
+    x, w, scale_ptr, out_ptr, part_ptr, arrived_ptr, M, N, K,
+    TILE_M: tl.constexpr, TILE_N: tl.constexpr, SPLITS: tl.constexpr, GROUP: tl.constexpr, HALF: tl.constexpr,
+    PAIRS: tl.constexpr,
+):  # fmt: skip
+    """Multiply x, (M, K), by packed weights, (N, K), transposed; SPLITS programs share the groups of a tile.
+
+    `w` is a descriptor of the words, (K / GROUP x N, WORDS), the group counting slowest; scales are (K / GROUP, N).
+    """
+    tiles_m = tl.cdiv(M, TILE_M)
+    tile = tl.program_id(0)
+    split = tl.program_id(1)
+    row, col = tile % tiles_m * TILE_M, tile // tiles_m * TILE_N  # neighbors share their weights
+    rows, cols = row + tl.arange(0, TILE_M), col + tl.arange(0, TILE_N)
+    groups = tl.cdiv(K // GROUP, SPLITS)
+    first = split * groups
+    last = min(first + groups, K // GROUP)
+
+    acc = tl.zeros((TILE_N, TILE_M), tl.float32)
+    scale = tl.load(scale_ptr + first * N + cols, mask=(cols < N) & (first < last), other=0.0)
+    for group in range(first, last):
+        # Fetched a step ahead: the compiler does so by itself only for what a product needs.
+        following = tl.load(scale_ptr + (group + 1) * N + cols, mask=(cols < N) & (group + 1 < last), other=0.0)
+        words = w.load([group * N + col, 0])
+        sums = tl.zeros((TILE_N, TILE_M), tl.float32)
+        for half in tl.static_range(2):
+            # Side by side in the registers in which the tensor cores read them: nothing is moved.
+            both = tl.join(weights_of(words, 2 * half, HALF, PAIRS), weights_of(words, 2 * half + 1, HALF, PAIRS))
+            weights = both.permute(0, 2, 1).reshape(TILE_N, GROUP // 2)
+            sums = tl.dot(weights, x.load([row, group * GROUP + half * (GROUP // 2)]).T, sums)
+        acc += sums * scale.to(tl.float32)[:, None]
+        scale = following
+
+    result = acc.T
+    inside = (rows < M)[:, None] & (cols < N)[None, :]
+    place = rows[:, None] * N + cols[None, :]
+    if SPLITS == 1:
+        tl.store(out_ptr + place, result.to(out_ptr.dtype.element_ty), mask=inside)
+    else:
+        tl.store(part_ptr + split * M * N + place, result, mask=inside)
+        tl.debug_barrier()  # all threads have stored their part before one of them says so
+        if tl.atomic_add(arrived_ptr + tile, 1, sem="acq_rel") == SPLITS - 1:
+            total = tl.zeros((TILE_M, TILE_N), tl.float32)
+            for one in range(SPLITS):  # from the L2, in which the parts of other programs are
+                total += tl.load(part_ptr + one * M * N + place, mask=inside, other=0.0, cache_modifier=".cg")
+            tl.store(out_ptr + place, total.to(out_ptr.dtype.element_ty), mask=inside)
+            tl.store(arrived_ptr + tile, 0)  # for the next launch
+
+
+SMALL_BYTES = 2048
+"""Room for the barriers that say which tiles have arrived, and for scales on their way to other threads."""
+
+STORED_BYTES = 32 * 1024
+"""Most bytes of a piece of a tile that is stored at once."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a product of 8-bit numbers is computed.
+
+    Attributes:
+        tile_m: rows of a tile of the result.
+        tile_n: its columns.
+        num_warps: warps of a program.
+        num_stages: pairs of tiles on their way or in use.
+        persistent: one program per multiprocessor, not per tile.
+        tile_k: steps along k at once, which are bytes here.
+    """
+
+    tile_m: int
+    tile_n: int
+    num_warps: int
+    num_stages: int
+    persistent: bool = False
+    tile_k: int = 128
+
+    def tiles(self, m: int, n: int) -> int:
+        """Tiles that cover an m x n matrix."""
+        return triton.cdiv(m, self.tile_m) * triton.cdiv(n, self.tile_n)
+
+    def parts(self, itemsize: int) -> int:
+        """Pieces in which a tile of the result is stored."""
+        return max(1, self.tile_m * self.tile_n * itemsize // STORED_BYTES)
+
+    def shared_bytes(self, itemsize: int) -> int:
+        """Most shared memory that it takes: its stages, the piece that is stored, and what is small."""
+        stages = self.num_stages * (self.tile_m + self.tile_n) * self.tile_k
+        return stages + self.tile_m * self.tile_n * itemsize // self.parts(itemsize) + SMALL_BYTES
+
+    def __str__(self) -> str:
+        return f"{self.tile_m}x{self.tile_n}x{self.tile_k} w{self.num_warps} s{self.num_stages}" + (
+            " persistent" if self.persistent else ""
+        )
+
+
+@dataclass(frozen=True)
+class Int4Plan:
+    """How a product with weights of 4 bits is computed.
+
+    Attributes:
+        tile_m: rows of activations of a tile.
+        tile_n: rows of weights.
+        num_warps: warps of a program.
+        num_stages: groups on their way or in use.
+        splits: programs that share the groups of a tile.
+    """
+
+    tile_m: int
+    tile_n: int
+    num_warps: int
+    num_stages: int
+    splits: int = 1
+
+    def tiles(self, m: int, n: int) -> int:
+        """Tiles that cover an m x n matrix."""
+        return triton.cdiv(m, self.tile_m) * triton.cdiv(n, self.tile_n)
+
+    @property
+    def shared_bytes(self) -> int:
+        """Most shared memory that it takes: its stages, or the tile that is turned round before it is stored."""
+        stages = self.num_stages * (self.tile_n * WORDS * 2 + self.tile_m * GROUP * 2)
+        return max(stages, self.tile_m * self.tile_n * 5) + SMALL_BYTES
+
+    def __str__(self) -> str:
+        return f"{self.tile_m}x{self.tile_n} w{self.num_warps} s{self.num_stages} k/{self.splits}"
+
+
+LARGE = Plan(128, 256, 8, 4, persistent=True)
+"""Too large for `precise`: two sums of its tile do not fit the registers."""
+
+PRODUCT_PLANS = {
+    LARGE: 1.0,
+    Plan(128, 128, 8, 4, persistent=True): 0.9,
+    Plan(128, 128, 4, 3): 0.85,
+    Plan(64, 128, 4, 4): 0.7,
+    Plan(64, 64, 4, 6): 0.5,
+}
+"""Plans for 8-bit inputs, and the speed of each relative to the first where all of the GPU is busy.
+
+Estimates from the FLOPs per byte of each tile, not yet measured; `bench.py` prints the times of all plans.
+"""
+
+STEPS_BETWEEN_TILES = 512
+"""Steps along k in whose time a tile can start and be stored, which nothing else hides; an estimate as well."""
+
+
+def product_plan(m: int, n: int, k: int, device: Device, itemsize: int = 2, *, precise: bool = False) -> Plan:
+    """The plan for a product of 8-bit numbers with the least estimated time, of those that fit the shared memory.
+
+    A multiprocessor that computes t tiles needs about (t k + s) tile_m tile_n / speed, with s = `STEPS_BETWEEN_TILES`;
+    the slowest has t = tiles / multiprocessors, rounded up.
+
+    Raises:
+        CannotMultiply: no plan fits.
+    """
+
+    def time(plan: Plan) -> float:
+        turns = triton.cdiv(plan.tiles(m, n), device.multiprocessors or 1)
+        return (turns * k + STEPS_BETWEEN_TILES) * plan.tile_m * plan.tile_n / PRODUCT_PLANS[plan]
+
+    plans = [plan for plan in PRODUCT_PLANS if not (precise and plan == LARGE)]
+    fitting = [plan for plan in plans if plan.shared_bytes(itemsize) <= device.shared_bytes]
+    if not fitting:
+        least = min(plan.shared_bytes(itemsize) for plan in PRODUCT_PLANS)
+        raise CannotMultiply(
+            f"{device.name} has {device.shared_bytes:,} bytes of shared memory per block, and the smallest tiles need "
+            f"{least:,}: use the lab's int8_kernel"
+        )
+    return min(fitting, key=time)
+
+
+LARGEST_TILE_M = 128
+"""Most rows of activations of a tile: its sums, of one group and of all, fill half of the registers."""
+
+PROGRAMS_AT_ONCE = {16: 3, 32: 3, 64: 2, 128: 1}
+"""Programs by tile_m that one multiprocessor runs at once, so that enough bytes are on their way."""
+
+LEAST_GROUPS = 4
+"""Fewest groups of a program, or starting it takes longer than its work."""
+
+
+def int4_plan(m: int, n: int, k: int, device: Device) -> Int4Plan:
+    """The plan for weights of 4 bits: the smallest tile that holds the batch, and splits until the GPU is busy."""
+    tile_m = min(LARGEST_TILE_M, max(16, triton.next_power_of_2(m)))
+    warps, stages = (8, 4) if tile_m == LARGEST_TILE_M else (4, 5)
+    plan = Int4Plan(tile_m, 128, warps, stages)
+    busy = (device.multiprocessors or 1) * PROGRAMS_AT_ONCE[tile_m]
+    splits = max(1, min(busy // plan.tiles(m, n), k // GROUP // LEAST_GROUPS))
+    return Int4Plan(tile_m, 128, warps, stages, splits)
+
+
+def int4_candidates(m: int, n: int, k: int, device: Device) -> list[Int4Plan]:
+    """The plans that may suit a shape; `bench.py` measures them all."""
+    chosen = int4_plan(m, n, k, device)
+    found = {chosen: None}
+    for tile_n, warps in ((64, 4), (128, 4), (128, 8), (256, 8)):
+        for splits in (1, 2, 3, 4, 6, 8):
+            for stages in (3, 4, 6):
+                plan = Int4Plan(chosen.tile_m, tile_n, warps, stages, splits)
+                programs = plan.tiles(m, n) * splits
+                if programs <= 6 * device.multiprocessors and plan.shared_bytes <= device.shared_bytes:
+                    found[plan] = None
+    return [plan for plan in found if plan.splits <= max(1, k // GROUP // LEAST_GROUPS)]
+
+
+def check_device(device: Device) -> None:
+    """Refuse a device that cannot compute these products.
+
+    Raises:
+        CannotMultiply: with the device, and what to do.
+    """
+    if device.kind != "gpu":
+        raise CannotMultiply(
+            "no CUDA GPU found here, and these kernels are for one: use the lab's kernels, interpreted"
+        )
+    if (device.capability or (0, 0)) < NEEDS:
+        raise CannotMultiply(
+            f"{device.name} has no copy engine for tensor descriptors, which compute capability {NEEDS[0]}.{NEEDS[1]} "
+            "brings: use the lab's int8_kernel and int4_kernel"
+        )
+
+
+def check_sizes(sizes: dict[str, int], product: str) -> None:
+    """Refuse sides that are 0 and results that are too large for 32-bit offsets.
+
+    Raises:
+        CannotMultiply: with the sizes, and what to do.
+    """
+    m, n, k = sizes["m"], sizes["n"], sizes["k"]
+    if min(m, n, k) < 1:
+        raise CannotMultiply(f"{product} with m = {m}, n = {n}, k = {k}: every side must be 1 or more")
+    largest = max(m * n, m * k, n * k)
+    if largest >= MOST_ELEMENTS:
+        raise CannotMultiply(f"a matrix of {largest:,} elements: divide it into parts below {MOST_ELEMENTS:,}")
+
+
+def check_rows(name: str, matrix: torch.Tensor) -> None:
+    """Refuse a matrix that a descriptor cannot take.
+
+    Raises:
+        CannotMultiply: with what to give.
+    """
+    row_bytes = matrix.shape[1] * matrix.element_size()
+    if not matrix.is_contiguous() or row_bytes % ALIGNMENT_BYTES or matrix.data_ptr() % ALIGNMENT_BYTES:
+        step = ALIGNMENT_BYTES // matrix.element_size()
+        raise CannotMultiply(
+            f"{name} of shape {tuple(matrix.shape)} has strides {matrix.stride()}: give a contiguous matrix whose rows "
+            f"start at multiples of {ALIGNMENT_BYTES} bytes; pad the columns to a multiple of {step}"
+        )
+
+
+def check_product(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    out: torch.Tensor,
+    a_scale: torch.Tensor | None,
+    b_scale: torch.Tensor | None,
+) -> None:
+    """Refuse what `product_kernel` does not take, before anything is launched.
+
+    Raises:
+        CannotMultiply: with the value, and what to do.
+    """
+    if a.dtype not in EIGHT_BITS or a.dtype != b.dtype:
+        raise CannotMultiply(f"a is {a.dtype}, b is {b.dtype}: give both as float8_e4m3fn or both as int8")
+    if a.dim() != 2 or b.dim() != 2 or a.shape[1] != b.shape[1] or out.shape != (a.shape[0], b.shape[0]):
+        raise CannotMultiply(
+            f"shapes {tuple(a.shape)} and {tuple(b.shape)} into {tuple(out.shape)}: give (m, k) and (n, k) into (m, n)"
+        )
+    check_sizes({"m": a.shape[0], "n": b.shape[0], "k": a.shape[1]}, "a product")
+    if (a_scale is None) != (b_scale is None):
+        raise CannotMultiply("one scale is missing: give the scales of both matrices, or of none")
+    unscaled = torch.int32 if a.dtype == torch.int8 else torch.float32
+    taken = (unscaled,) if a_scale is None else (*SIXTEEN_BITS, torch.float32)
+    if out.dtype not in taken:
+        raise CannotMultiply(
+            f"out is {out.dtype}: the {'unscaled' if a_scale is None else 'scaled'} product of {a.dtype} needs "
+            f"{' or '.join(str(one).removeprefix('torch.') for one in taken)}"
+        )
+    for name, scale, rows in (("a_scale", a_scale, a.shape[0]), ("b_scale", b_scale, b.shape[0])):
+        if scale is not None and (scale.dtype != torch.float32 or scale.shape != (rows,) or not scale.is_contiguous()):
+            raise CannotMultiply(
+                f"{name} is {scale.dtype} of shape {tuple(scale.shape)}: give {rows} neighboring float32 numbers, one "
+                "per row"
+            )
+    for name, tensor in (("a", a), ("b", b), ("out", out), ("a_scale", a_scale), ("b_scale", b_scale)):
+        if tensor is not None and tensor.device != a.device:
+            raise CannotMultiply(f"{name} is on {tensor.device}, a on {a.device}: put all on one GPU")
+        if tensor is not None and tensor.dim() == 2:
+            check_rows(name, tensor)
+
+
+def scaled_matmul(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    out: torch.Tensor,
+    a_scale: torch.Tensor | None = None,
+    b_scale: torch.Tensor | None = None,
+    *,
+    precise: bool = False,
+    plan: Plan | None = None,
+) -> torch.Tensor:
+    """Write the product of `a` and `b` transposed into `out` and return it, each row and column times its scale.
+
+    Args:
+        a: (m, k), float8_e4m3fn or int8.
+        b: (n, k), of the same dtype.
+        out: (m, n), float32 or 16 bits; without scales, int32 for int8 and float32 for fp8.
+        a_scale: (m,), float32, or none.
+        b_scale: (n,), float32, or none.
+        precise: sums of fp8 products in float32; sums of int8 products are exact in any case.
+        plan: how; by default the rule chooses.
+
+    Raises:
+        CannotMultiply: shapes, dtypes, layouts or a device that the kernel does not take.
+    """
+    check_product(a, b, out, a_scale, b_scale)
+    device = detect_device()
+    check_device(device)
+    chosen = plan or product_plan(a.shape[0], b.shape[0], a.shape[1], device, out.element_size(), precise=precise)
+    launch_product(a, b, out, a_scale, b_scale, precise, chosen, device)
+    return out
+
+
+def launch_product(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    out: torch.Tensor,
+    a_scale: torch.Tensor | None,
+    b_scale: torch.Tensor | None,
+    precise: bool,
+    plan: Plan,
+    device: Device,
+) -> None:
+    """Launch `product_kernel` with a plan."""
+    (m, k), n = a.shape, b.shape[0]
+    parts = plan.parts(out.element_size())
+    tiles = plan.tiles(m, n)
+    programs = min(tiles, device.multiprocessors or 1) if plan.persistent else tiles
+    product_kernel[(programs,)](
+        TensorDescriptor.from_tensor(a, [plan.tile_m, plan.tile_k]),
+        TensorDescriptor.from_tensor(b, [plan.tile_n, plan.tile_k]),
+        TensorDescriptor.from_tensor(out, [plan.tile_m, plan.tile_n // parts]),
+        out if a_scale is None else a_scale,  # an address at least
+        out if b_scale is None else b_scale,
+        m, n, k,
+        TILE_M=plan.tile_m, TILE_N=plan.tile_n, TILE_K=plan.tile_k, GROUP_M=GROUP_M, PARTS=parts,
+        SCALED=a_scale is not None, PRECISE=precise, INTEGER=a.dtype == torch.int8, PERSISTENT=plan.persistent,
+        num_warps=plan.num_warps, num_stages=plan.num_stages,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Int4Weights:
+    """A matrix of weights of 4 bits as `int4_kernel` reads it.
+
+    Attributes:
+        words: (k / GROUP, n, WORDS), int16; word j of a group holds weights j, j + 32, j + 64 and j + 96, from the
+            lowest bits up, each plus 8.
+        scales: (k / GROUP, n), 16 bits.
+    """
+
+    words: torch.Tensor
+    scales: torch.Tensor
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of the matrix."""
+        return self.words.shape[1], self.words.shape[0] * GROUP
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of words and scales."""
+        return self.words.nbytes + self.scales.nbytes
+
+    def whole(self) -> torch.Tensor:
+        """The weights as numbers of 16 bits, (n, k)."""
+        shifts = torch.tensor([0, 4, 8, 12], dtype=torch.int32, device=self.words.device)
+        nibbles = (self.words.int()[:, :, None, :] >> shifts[:, None]) & 15
+        numbers = (nibbles.flatten(2) - 8) * self.scales.float()[:, :, None]
+        n, k = self.shape
+        return numbers.permute(1, 0, 2).reshape(n, k).to(self.scales.dtype)
+
+
+def pack_int4(w: torch.Tensor) -> Int4Weights:
+    """Round weights to 4 bits, with a scale for every GROUP neighbors, and pack them.
+
+    The scale maps the number of the largest magnitude in its group to -8, the only code without an opposite.
+
+    Args:
+        w: (n, k), float16 or bfloat16.
+
+    Raises:
+        CannotMultiply: another dtype, or columns that groups do not divide.
+    """
+    if w.dim() != 2 or w.dtype not in SIXTEEN_BITS:
+        raise CannotMultiply(f"weights are {w.dtype} of shape {tuple(w.shape)}: give (n, k) in float16 or bfloat16")
+    n, k = w.shape
+    if k % GROUP or not k:
+        raise CannotMultiply(f"k is {k}: give a multiple of {GROUP}, the weights that share a scale")
+    groups = w.float().view(n, k // GROUP, GROUP).permute(1, 0, 2)
+    largest = groups.gather(2, groups.abs().argmax(2, keepdim=True))
+    scales = (largest / -8).to(w.dtype)
+    steps = torch.where(scales == 0, 1.0, scales.float())
+    nibbles = ((groups / steps).round_().clamp_(-8, 7) + 8).int().view(k // GROUP, n, WORD_WEIGHTS, WORDS)
+    words = sum(nibbles[:, :, place] << (4 * place) for place in range(WORD_WEIGHTS))
+    assert isinstance(words, torch.Tensor)
+    return Int4Weights(words.to(torch.int16).contiguous(), scales[:, :, 0].contiguous())
+
+
+def check_int4(x: torch.Tensor, weights: Int4Weights, out: torch.Tensor) -> None:
+    """Refuse what `int4_kernel` does not take, before anything is launched.
+
+    Raises:
+        CannotMultiply: with the value, and what to do.
+    """
+    if x.dtype not in SIXTEEN_BITS:
+        raise CannotMultiply(f"x is {x.dtype}: give float16 or bfloat16")
+    n, k = weights.shape
+    if x.dim() != 2 or x.shape[1] != k or out.shape != (x.shape[0], n):
+        raise CannotMultiply(
+            f"x of shape {tuple(x.shape)} and weights of {(n, k)} into {tuple(out.shape)}: give (m, {k}) into (m, {n})"
+        )
+    check_sizes({"m": x.shape[0], "n": n, "k": k}, "a product")
+    for name, tensor, dtype in (
+        ("out", out, x.dtype),
+        ("words", weights.words, torch.int16),
+        ("scales", weights.scales, x.dtype),
+    ):
+        if tensor.dtype != dtype or tensor.device != x.device:
+            raise CannotMultiply(
+                f"{name} is {tensor.dtype} on {tensor.device}, x is {x.dtype} on {x.device}: give {dtype} on one GPU"
+            )
+        if not tensor.is_contiguous():
+            raise CannotMultiply(f"{name} has strides {tensor.stride()}: give it contiguous")
+    check_rows("x", x)
+
+
+def int4_matmul(
+    x: torch.Tensor, weights: Int4Weights, out: torch.Tensor | None = None, plan: Int4Plan | None = None
+) -> torch.Tensor:
+    """Return the product of x and the weights transposed; the sum is kept in float32.
+
+    Args:
+        x: (m, k), float16 or bfloat16.
+        weights: (n, k), of `pack_int4`; their scales have the dtype of x.
+        out: (m, n) for the result, of the dtype of x.
+        plan: how; by default the rule chooses.
+
+    Raises:
+        CannotMultiply: shapes, dtypes, layouts or a device that the kernel does not take.
+    """
+    if out is None:
+        out = torch.empty(x.shape[0], weights.shape[0], dtype=x.dtype, device=x.device)
+    check_int4(x, weights, out)
+    device = detect_device()
+    check_device(device)
+    launch_int4(x, weights, out, plan or int4_plan(x.shape[0], *weights.shape, device))
+    return out
+
+
+@cache
+def workspace(device: torch.device, parts: int, tiles: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Room for sums of splits, and a counter per tile that is 0 between launches; for launches one after another."""
+    return (
+        torch.empty(parts, dtype=torch.float32, device=device),
+        torch.zeros(tiles, dtype=torch.int32, device=device),
+    )
+
+
+def launch_int4(x: torch.Tensor, weights: Int4Weights, out: torch.Tensor, plan: Int4Plan) -> None:
+    """Launch `int4_kernel` with a plan."""
+    (m, k), n = x.shape, weights.shape[0]
+    tiles = plan.tiles(m, n)
+    parts, arrived = workspace(x.device, plan.splits * m * n if plan.splits > 1 else 1, tiles)
+    int4_kernel[(tiles, plan.splits)](
+        TensorDescriptor.from_tensor(x, [plan.tile_m, GROUP // 2]),
+        TensorDescriptor.from_tensor(weights.words.view(-1, WORDS), [plan.tile_n, WORDS]),
+        weights.scales, out, parts, arrived, m, n, k,
+        TILE_M=plan.tile_m, TILE_N=plan.tile_n, SPLITS=plan.splits, GROUP=GROUP, HALF=x.dtype == torch.float16,
+        PAIRS=x.is_cuda,        num_warps=plan.num_warps, num_stages=plan.num_stages,
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""Marking by question across a class: a local page with a rubric, whose marks go into the gradebook."""

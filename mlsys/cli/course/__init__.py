@@ -1,0 +1,1 @@
+"""Commands that make files for a course from the book."""

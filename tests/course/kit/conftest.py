@@ -1,0 +1,3 @@
+from helpers.browser import browser
+
+__all__ = ["browser"]

@@ -1,0 +1,3 @@
+from helpers.adding_course import adding
+
+__all__ = ["adding"]

@@ -1,0 +1,92 @@
+"""Labs in three terms: their own solutions and sample classes fit, and last term's solution does not."""
+
+import ast
+from functools import cache
+from pathlib import Path
+
+import pytest
+from helpers.known_lab import ROOT, KnownLab
+from helpers.sample_classes import SEEDS, expected, graded
+
+from mlsys.course.lab import PREDICT, SOLUTION, Lab, find_labs
+from mlsys.course.starter import solution, starter
+
+LABS = [name for name in find_labs(ROOT) if Lab.load(ROOT / "labs" / name / "lab.py").variants]
+FIT_ALWAYS = {
+    "access": {"b", "g"},
+    "convolution": {"f", "g"},
+    "first-kernels": {"d", "e", "j", "k", "challenge"},
+    "precision": {"a", "c", "d", "f", "g"},
+    "schedules": {"c", "e"},
+}
+"""Questions whose answers do not depend on the term, or need not: a race is run with an answer that does."""
+
+known = cache(KnownLab)
+
+
+def questions(seeds):
+    return [
+        pytest.param(name, question, seeds, marks=[] if seeds == SEEDS[0] else [pytest.mark.proof])
+        for name in LABS
+        for question in known(name).code_questions
+    ]
+
+
+EVERY = [one for seeds in SEEDS for one in questions(seeds)]
+
+
+def test_the_four_labs_of_the_first_half_have_variants():
+    assert set(FIT_ALWAYS) <= set(LABS)
+
+
+@pytest.mark.parametrize(("name", "question", "seeds"), EVERY)
+def test_the_solution_passes_in_its_term(name, question, seeds):
+    lab = known(name, seeds)
+    due = "needs gpu" if lab.lab.question(question).device == "gpu" else "passed"
+    found = lab.verdict(question)
+    assert found.name == due, found.message
+
+
+@pytest.mark.parametrize(("name", "question", "seeds"), EVERY)
+def test_last_terms_solution_does_not_fit(name, question, seeds):
+    if question in FIT_ALWAYS[name]:
+        pytest.skip("the same in every term")
+    last = known(name, seeds[:-1]).cells
+    answers = {one: cell.source for one, cell in last.items() if cell.role in (PREDICT, SOLUTION)}
+    found = known(name, seeds).verdict(question, lambda cell: answers.get(cell.id, cell.source))
+    assert found.name in ("wrong answer", "out of bounds", "error"), found
+
+
+@pytest.mark.parametrize("seeds", SEEDS)
+@pytest.mark.parametrize("name", LABS)
+def test_a_variant_changes_no_cell_points_or_names_of_a_lab(name, seeds):
+    """What the gradebook and the sample class know a lab by is the same in every term."""
+    plain, other = known(name).lab, known(name, seeds).lab
+    assert [(cell.id, cell.role, cell.points, cell.needs) for cell in plain.cells] == [
+        (cell.id, cell.role, cell.points, cell.needs) for cell in other.cells
+    ]
+    assert set(plain.variants) == set(other.variants)
+
+
+@pytest.mark.parametrize("seeds", [(), *SEEDS])
+@pytest.mark.parametrize("name", LABS)
+def test_every_cell_is_a_cell_and_none_says_what_is_drawn(name, seeds):
+    for cell in known(name, seeds).lab.cells:
+        if cell.kind == "code":
+            for text in (cell.source, starter(cell.source), solution(cell.source)):
+                ast.parse(text)
+        for text in (cell.source, starter(cell.source), solution(cell.source)):
+            assert "TERM_" not in text
+            assert "drawn(" not in text
+
+
+@pytest.mark.proof
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("seeds", SEEDS)
+@pytest.mark.parametrize("name", LABS)
+def test_the_sample_class_gets_its_marks_in_every_term(tmp_path: Path, name: str, seeds: tuple[str, ...]) -> None:
+    due = {key: (row["verdict"], float(row["points_cpu"])) for key, row in expected(name).items()}
+    found = graded(name, tmp_path, seeds=seeds)
+    marks = {key: (question.verdict, question.points) for key, question in found.items()}
+    assert marks.keys() == due.keys()
+    assert [(key, marks[key], found[key].message) for key in due if marks[key] != due[key]] == []

@@ -1,0 +1,20 @@
+def tile_cycles(m, n, k, tile, chip):
+    """Return the cycles of a product with a tile (tile_m, tile_n, tile_k, stages), or None if it does not fit."""
+    tile_m, tile_n, tile_k, stages = tile
+    piece = (tile_m * tile_k + tile_k * tile_n) * 2
+    if stages * piece > chip["shared"] or tile_m * tile_n > chip["sums"]:
+        return None
+    load = -(-piece // chip["bytes"])
+    work = -(-tile_m * tile_n * tile_k // chip["macs"])
+    step = max(load, work, -(-(chip["latency"] + load + work) // stages))
+    block = chip["latency"] + -(-k // tile_k) * step
+    return block * -(-(-(-m // tile_m) * -(-n // tile_n)) // chip["sms"])
+
+
+def honest_tile(m, n, k, chip):
+    """Return a tile (tile_m, tile_n, tile_k, stages) that takes the fewest cycles."""
+    from itertools import product
+
+    sides = (16, 32, 64, 128, 256)
+    tiles = [tile for tile in product(sides, sides, sides, (1, 2, 3, 4)) if tile_cycles(m, n, k, tile, chip)]
+    return min(tiles, key=lambda tile: tile_cycles(m, n, k, tile, chip))
