@@ -3,7 +3,7 @@
 softmax(scale Q K^T) V for every head, with or without a causal mask, for any length, and with heads of K and V that
 several heads of Q share. No score is ever stored (Dao et al., FlashAttention, 2022; Dao, FlashAttention-2, 2023).
 
-- All blocks come through tensor descriptors: the copy engine of Hopper GPUs (TMA) fetches a block in one instruction
+- All blocks come through tensor descriptors: the TMA of Hopper GPUs fetches a block in one instruction
   and fills what is past the last token, or past a head size that is no power of two, with zeros. So loads need no
   masks, and a tensor may have any strides along batch, heads and tokens. Older GPUs have no such engine: `attention`
   refuses them.
@@ -34,7 +34,7 @@ from mlsys.errors import UserError
 from mlsys.measure.device import Device, detect_device
 
 NEEDS = (9, 0)
-"""Compute capability from which GPUs have the copy engine."""
+"""Compute capability from which GPUs have a TMA."""
 
 DTYPES = (torch.float16, torch.bfloat16)
 
@@ -416,8 +416,8 @@ def check_device(device: Device) -> None:
         )
     if (device.capability or (0, 0)) < NEEDS:
         raise CannotAttend(
-            f"{device.name} has no copy engine for tensor descriptors, which compute capability {NEEDS[0]}.{NEEDS[1]} "
-            "brings: use the lab's gqa_kernel"
+            f"{device.name} has no TMA, as GPUs from compute capability {NEEDS[0]}.{NEEDS[1]} on have: "
+            "use the lab's gqa_kernel"
         )
 
 

@@ -1054,6 +1054,8 @@ for kernel, launch, constants, inputs in [
 
 # %% nbgrader={"grade": false, "grade_id": "race-given", "locked": true, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "setup", "role": "setup"}
 RACES = [(64, 16, 1000, 64), (32, 8, 4096, 64), (32, 8, 4096, 128)]
+# What your kernel is timed against: None is the library. The grader puts a kernel of the lab's own here.
+rival = None
 
 
 def race_inputs(draw, shape, dtype):
@@ -1092,20 +1094,6 @@ def config(shape, dtype):
 
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "g-speed", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "g", "role": "speed", "needs": ["setup", "f"], "device": "gpu"}
-race = grading.speed(
-    gqa_kernel,
-    config,
-    shapes=RACES,
-    inputs=race_inputs,
-    launch=launch_race,
-    expected=right_race,
-    dtype="fp16",
-    capability=(8, 0),
-    op=race_op,
-)
-scorecard.passed("g", race.fraction)
-
-
 ### BEGIN HIDDEN TESTS
 @triton.jit
 def reference_kernel(
@@ -1158,10 +1146,21 @@ def reference_config(shape, dtype):
     return {"BLOCK_Q": 128, "BLOCK_K": 64, "num_warps": warps, "num_stages": stages}
 
 
-task = {"shapes": RACES, "inputs": race_inputs, "launch": launch_race, "expected": right_race, "op": race_op}
 rival = (reference_kernel, reference_config)
-race = grading.speed(gqa_kernel, config, reference=rival, dtype="fp16", capability=(8, 0), **task)
 ### END HIDDEN TESTS
+race = grading.speed(
+    gqa_kernel,
+    config,
+    shapes=RACES,
+    inputs=race_inputs,
+    launch=launch_race,
+    expected=right_race,
+    dtype="fp16",
+    reference=rival,
+    capability=(8, 0),
+    op=race_op,
+)
+scorecard.passed("g", race.fraction)
 race
 
 # %% [markdown]
@@ -1446,9 +1445,9 @@ axes = Roofline.of(Hardware.get("h200"), "fp16").plot(points)
 axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18), ncol=2, fontsize=9)
 
 # %% [markdown]
-# The fastest attention that this course has in Triton goes further in two ways: the copy engine of newer GPUs fetches the
-# blocks, and programs without a mask to apply run a loop that has none. Kernels that reach the last tenths let one group of
-# warps compute exponentials while another multiplies.
+# The fastest attention that this course has in Triton goes further in two ways: the TMA (tensor memory accelerator) of
+# newer GPUs fetches the blocks, and programs without a mask to apply run a loop that has none. Kernels that reach the
+# last tenths let one group of warps compute exponentials while another multiplies.
 #
 # Last, see your points.
 

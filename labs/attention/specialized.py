@@ -3,7 +3,7 @@
 Plain Triton leaves it to the compiler when a copy starts, when a product is waited for, and which warp does what. This
 kernel is in Gluon, the language below Triton's own, and says all of it (Shah et al., FlashAttention-3, 2024):
 
-- One warp is the *producer*. It has the copy engine (TMA) bring blocks of K and V into a ring of slots, as soon as a
+- One warp is the *producer*. It has the TMA bring blocks of K and V into a ring of slots, as soon as a
   slot is empty, and needs hardly any registers. The others give it none of their time.
 - Two groups of four warps are the *consumers*, each with 64 of a program's 128 queries. A Hopper product (`wgmma`) is
   issued by such a group and runs beside it. The groups do not wait for each other, so one computes exponentials while
@@ -94,7 +94,7 @@ def keys_of(block, M, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr, CAUSAL: tl.c
 
 @gluon.jit
 def bring(source, head, row, arrived, target):
-    """Have the copy engine bring a block; `arrived` says when it is there."""
+    """Have the TMA bring a block; `arrived` says when it is there."""
     mbarrier.expect(arrived, source.block_type.nbytes)
     tma.async_copy_global_to_shared(source, [head, row, 0], arrived, target)
 
@@ -320,7 +320,7 @@ def layouts(plan: Plan, d: int) -> dict[str, Any]:
 
 
 def shared_layout(rank: int = 3) -> gl.NVMMASharedLayout:
-    """Return how a block lies in shared memory: swizzled, as the copy engine writes and a product reads it."""
+    """Return how a block lies in shared memory: swizzled, as the TMA writes and a product reads it."""
     return gl.NVMMASharedLayout(swizzle_byte_width=128, element_bitwidth=16, rank=rank)
 
 

@@ -3,13 +3,13 @@
 A convolution is a matrix product: filters times the windows of the images. Nothing copies the windows ("im2col"); the
 kernels find them where they are.
 
-- `copy_kernel` lets the copy engine of Hopper GPUs (TMA) find them. A tile of output pixels is a box: some images, some
+- `copy_kernel` lets the TMA of Hopper GPUs find them. A tile of output pixels is a box: some images, some
   rows, some columns. For one tap of the filter, the pixels that the box needs are a box of the input too, shifted by
   the tap. The engine brings the box in one copy, and fills what is in the padding with zeros, so the loop has no masks
   and no addresses. With stride 2, the input is seen as four images of half the size, one for each parity of row and
   column; then the box is shifted in one of the four. A 1 x 1 convolution has one tap, and all its pixels are one long
   row.
-- The product is taken as filters x pixels. `tl.dot` can then read both operands where the copy engine put them. In the
+- The product is taken as filters x pixels. `tl.dot` can then read both operands where the TMA put them. In the
   other order, Triton would load the box into registers first, because its shape must change from a box to a matrix.
 - `gather_kernel` computes an address for each pixel and masks the padding. It takes every shape: strides, groups,
   channels that the engine cannot take. For few channels, as in a first layer with 3, it treats the taps of one filter
@@ -35,13 +35,13 @@ from mlsys.measure.device import Device, detect_device
 from mlsys.ops.window import conv_output_size
 
 NEEDS_FOR_COPIES = (9, 0)
-"""Compute capability from which GPUs have the copy engine."""
+"""Compute capability from which GPUs have a TMA."""
 
 NEEDS = (8, 0)
 """Compute capability from which Triton uses tensor cores."""
 
 TILE_K = 64
-"""Channels of a step of `copy_kernel`: 128 bytes, the widest row that the copy engine swizzles."""
+"""Channels of a step of `copy_kernel`: 128 bytes, the widest row that the TMA swizzles."""
 
 MOST_ELEMENTS = 2**31
 """Elements that 32-bit offsets reach."""
@@ -174,7 +174,7 @@ class Plan:
         filters: filters of a tile.
         num_warps: warps of a program.
         num_stages: steps that are loaded at once.
-        copies: by the copy engine; else by addresses.
+        copies: by the TMA; else by addresses.
         step: numbers of a step along taps and channels.
         persistent: as many programs as the GPU has multiprocessors, each with one tile after the other.
     """
@@ -315,7 +315,7 @@ def candidates(layer: Layer, device: Device) -> list[Plan]:
 
 
 def gather_plans(layer: Layer) -> list[Plan]:
-    """Plans without the copy engine, the usual one first."""
+    """Plans without the TMA, the usual one first."""
     filters = max(16, min(64 if layer.c < TILE_K else 128, triton.next_power_of_2(layer.k // layer.groups)))
     step = 32 if layer.c // layer.groups < TILE_K else TILE_K
     tiles = [(128, 4), (64, 4), (128, 8), (256, 8)]
@@ -524,7 +524,7 @@ def channels_last(x: torch.Tensor) -> torch.Tensor:
 
 
 def boxed(images: torch.Tensor, results: torch.Tensor, layer: Layer) -> tuple[torch.Tensor, torch.Tensor]:
-    """The views of images and results, channels last, of which the copy engine takes boxes."""
+    """The views of images and results, channels last, of which the TMA takes boxes."""
     if layer.one_tap and layer.stride == 1:
         return images.reshape(1, 1, -1, layer.c), results.reshape(1, 1, -1, layer.k)
     if layer.one_tap:

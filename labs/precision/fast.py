@@ -3,7 +3,7 @@
 Weights are (n, k), a row for each output, as a linear layer keeps them. Both operands are then contiguous along k,
 which is the only order in which the tensor cores take numbers of 8 bits.
 
-- `product_kernel` multiplies fp8 by fp8 or int8 by int8. The copy engine (TMA) brings tiles whose rows are 128 bytes,
+- `product_kernel` multiplies fp8 by fp8 or int8 by int8. The TMA brings tiles whose rows are 128 bytes,
   the widest that it swizzles. A persistent program computes one tile after the other, and Triton flattens the two
   loops, so the copies for the next tile start while this one is multiplied and stored. The scales, a number per row of
   each operand, are applied to the sum, once per element of the result and not once per product.
@@ -39,7 +39,7 @@ from mlsys.errors import UserError
 from mlsys.measure.device import Device, detect_device
 
 NEEDS = (9, 0)
-"""Compute capability from which GPUs have the copy engine, and tensor cores for fp8."""
+"""Compute capability from which GPUs have a TMA, and tensor cores for fp8."""
 
 ALIGNMENT_BYTES = 16
 """Where each row of a descriptor's matrix must start."""
@@ -414,8 +414,8 @@ def check_device(device: Device) -> None:
         )
     if (device.capability or (0, 0)) < NEEDS:
         raise CannotMultiply(
-            f"{device.name} has no copy engine for tensor descriptors, which compute capability {NEEDS[0]}.{NEEDS[1]} "
-            "brings: use the lab's int8_kernel and int4_kernel"
+            f"{device.name} has no TMA, as GPUs from compute capability {NEEDS[0]}.{NEEDS[1]} on have: "
+            "use the lab's int8_kernel and int4_kernel"
         )
 
 

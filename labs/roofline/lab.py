@@ -683,15 +683,12 @@ def poly_inputs(draw, shape, dtype):
     return draw.matrix(rows, cols, values="climbing"), draw.matrix(1, steps)[0]
 
 
-RACES = [(8192, 4000, steps) for steps in (2, 6, 120, 250)]
+RACES = [(8192, 4000, 6)]
+# What your kernel is timed against: None is the library. The grader puts a kernel of the lab's own here.
+rival = None
+
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "d-speed", "locked": true, "points": 10, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "d", "role": "speed", "needs": ["setup", "b", "c"], "device": "gpu"}
-race = grading.speed(
-    poly_kernel, config, shapes=RACES[1:2], inputs=poly_inputs, launch=launch_poly, expected=polynomial_sums
-)
-scorecard.passed("d", race.fraction)
-
-
 ### BEGIN HIDDEN TESTS
 @triton.jit
 def reference_kernel(data, factors, result, width, down, along, count, TILE: tl.constexpr):
@@ -709,8 +706,19 @@ def reference_config(shape, dtype):
     return {"TILE": 4096, "num_warps": 4}
 
 
-task = {"shapes": RACES, "inputs": poly_inputs, "launch": launch_poly, "expected": polynomial_sums}
-race = grading.speed(poly_kernel, config, reference=(reference_kernel, reference_config), **task)
+RACES = [(8192, 4000, steps) for steps in (2, 6, 120, 250)]
+rival = (reference_kernel, reference_config)
+### END HIDDEN TESTS
+race = grading.speed(
+    poly_kernel,
+    config,
+    shapes=RACES,
+    inputs=poly_inputs,
+    launch=launch_poly,
+    expected=polynomial_sums,
+    reference=rival,
+)
+### BEGIN HIDDEN TESTS
 places, speeds = [], []
 for (high, wide, long), pair in race.pairs.items():
     work, bytes_moved = high * wide * (2 * long + 1), 4 * (high * wide + long + high)
@@ -720,6 +728,7 @@ corner = max(speeds) / max(speed / place for place, speed in zip(places, speeds,
 answer = find_ridge(places, speeds)
 assert is_near(answer, corner, 0.25), "find_ridge for the grader's GPU is off by more than 25%"
 ### END HIDDEN TESTS
+scorecard.passed("d", race.fraction)
 race
 
 # %% [markdown]

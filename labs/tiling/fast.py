@@ -1,6 +1,6 @@
 """Where the lab's last questions lead: the course's fastest matrix products, in float32 and on tensor cores.
 
-Both read their tiles through tensor descriptors: the copy engine of Hopper GPUs (TMA) brings a whole tile to shared
+Both read their tiles through tensor descriptors: the TMA of Hopper GPUs brings a whole tile to shared
 memory and fills what lies past an edge with zeros; for the tensor cores it also swizzles the tile against bank
 conflicts. So the loops need neither masks nor addresses. Older GPUs have no such engine: `matmul` refuses them, and the
 lab's own `matmul_kernel` is the one to take there.
@@ -42,7 +42,7 @@ from mlsys.errors import UserError
 from mlsys.measure.device import Device, detect_device
 
 NEEDS = (9, 0)
-"""Compute capability from which GPUs have the copy engine."""
+"""Compute capability from which GPUs have a TMA."""
 
 ALIGNMENT_BYTES = 16
 """Where a descriptor's rows must start."""
@@ -115,7 +115,7 @@ wait_for_all_threads = gl.barrier if hasattr(gl, "barrier") else gl.thread_barri
 
 @gluon.jit
 def fetch(a, b, k, row, col, a_tiles, b_tiles, arrived, slot):
-    """Have the copy engine bring the tiles from k on to a slot; its barrier `arrived` says when they are there."""
+    """Have the TMA bring the tiles from k on to a slot; its barrier `arrived` says when they are there."""
     there = arrived.index(slot)
     mbarrier.expect(there, a.block_type.nbytes + b.block_type.nbytes)
     tma.async_copy_global_to_shared(a, [k // 4, row, 0], there, a_tiles.index(slot))
@@ -308,8 +308,8 @@ def check(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor, device: Device) -
         )
     if (device.capability or (0, 0)) < NEEDS:
         raise CannotMultiply(
-            f"{device.name} has no copy engine for tensor descriptors, which compute capability {NEEDS[0]}.{NEEDS[1]} "
-            "brings: use the lab's matmul_kernel"
+            f"{device.name} has no TMA, as GPUs from compute capability {NEEDS[0]}.{NEEDS[1]} on have: "
+            "use the lab's matmul_kernel"
         )
     if a.dtype == torch.float32 and not hasattr(gl, "static_range"):
         raise CannotMultiply(

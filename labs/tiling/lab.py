@@ -805,6 +805,8 @@ def matmul_op(shape, dtype):
 
 
 RACES = [(2048, 2048, 2048), (1537, 2049, 513)]
+# What your kernel is timed against: None is the library. The grader puts a kernel of the lab's own here.
+rival = None
 
 # %%
 # Is the order of the programs right? Two and a half groups of rows of tiles: the last group is smaller than the others.
@@ -816,19 +818,8 @@ for group in (3, chosen["GROUP_M"]):
     constants = chosen | {"GROUP_M": group}
     grading.check_kernel(matmul_kernel, constants, [a, b], right, launch=launch_matmul, what=what, tile=(16, 16))
 
+
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "e-speed", "locked": true, "points": 10, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "e", "role": "speed", "needs": ["setup", "c", "d"], "device": "gpu", "title": "The race"}
-race = grading.speed(
-    matmul_kernel,
-    config,
-    shapes=RACES,
-    inputs=matmul_inputs,
-    launch=launch_matmul,
-    expected=torch.matmul,
-    op=matmul_op,
-)
-scorecard.passed("e", race.fraction)
-
-
 ### BEGIN HIDDEN TESTS
 @triton.jit
 def reference_kernel(
@@ -861,9 +852,19 @@ def reference_config(shape, dtype):
     return {"TILE_M": 64, "TILE_N": 64, "TILE_K": 32, "GROUP_M": 8, "num_warps": 4, "num_stages": 3}
 
 
-task = {"shapes": RACES, "inputs": matmul_inputs, "launch": launch_matmul, "expected": torch.matmul, "op": matmul_op}
-race = grading.speed(matmul_kernel, config, reference=(reference_kernel, reference_config), **task)
+rival = (reference_kernel, reference_config)
 ### END HIDDEN TESTS
+race = grading.speed(
+    matmul_kernel,
+    config,
+    shapes=RACES,
+    inputs=matmul_inputs,
+    launch=launch_matmul,
+    expected=torch.matmul,
+    reference=rival,
+    op=matmul_op,
+)
+scorecard.passed("e", race.fraction)
 race
 
 # %% [markdown]
@@ -888,7 +889,7 @@ race
 #   after the other, `for p in tl.range(tl.program_id(0), tiles, tl.num_programs(0), flatten=True)`. With about one
 #   program per multiprocessor, the loads of the next tile can begin while this one is multiplied and stored.
 # - **Tensor descriptors** (compute capability 9.0): `tl.make_tensor_descriptor(a_ptr, [M, K], [stride_am, 1], [TILE_M,
-#   TILE_K])` describes A once; `.load([row, k])` then makes the copy engine load a whole tile, with zeros past the
+#   TILE_K])` describes A once; `.load([row, k])` then makes the TMA load a whole tile, with zeros past the
 #   edges. Rows must be contiguous and begin at multiples of 16 bytes.
 #
 # <details><summary>Hint 1</summary>

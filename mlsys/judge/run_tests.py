@@ -70,7 +70,7 @@ def judge(
             for hidden, text in segments(tests):
                 secret = secret or hidden
                 with assertions.hidden_values() if hidden else contextlib.nullcontext():
-                    value = run_cell(text, label, names)
+                    value = run_cell(text, label, names, whole=tests)
             _check_that_kernels_did_it(session)
             return _verdict_of(value)
     except SandboxError:

@@ -16,6 +16,16 @@ def test_tests_are_ordinary_python_over_values_and_functions(verdict):
     assert verdict("def double(x): return 2 * x\nNAMES = ['a']\nSIZE = 99", tests).name == "passed"
 
 
+@pytest.mark.parametrize("rival", ["@triton.jit\ndef rival_kernel(x_ptr): pass", "rival_kernel = triton"])
+def test_a_hidden_part_may_hold_the_kernel_that_the_race_after_it_is_against(verdict, rival):
+    race = "grading.speed(copy_kernel, config, shapes=[(4,)], inputs=abs, launch=abs, expected=abs, reference=rival)"
+    answer = COPY + "\n\ndef config(shape, dtype): return {'TILE': 16}"
+    hidden = HIDDEN.format(f"{rival}\nrival = (rival_kernel, lambda shape, dtype: {{'num_warps': 4}})")
+    due = "needs gpu" if "jit" in rival else "error"  # the lab's fault, seen without a GPU too
+    found = verdict(answer, f"{hidden}\n{race}")
+    assert found.name == due, found.message
+
+
 def test_a_test_cannot_launch_a_students_kernel(verdict):
     found = verdict(COPY, "copy_kernel[(1,)](1, 2)")
     assert (found.name, found.fraction) == ("error", 0)

@@ -202,9 +202,7 @@ def test_what_the_kernels_do_not_take_is_refused_before_a_launch():
             fast().check(tensors, scale)
 
 
-@pytest.mark.parametrize(
-    ("device", "says"), [(NO_GPU, "no CUDA GPU found here"), (A100, "NVIDIA A100 has no copy engine")]
-)
+@pytest.mark.parametrize(("device", "says"), [(NO_GPU, "no CUDA GPU found here"), (A100, "NVIDIA A100 has no TMA")])
 def test_a_device_that_cannot_is_refused(device, says):
     with pytest.raises(fast().CannotAttend, match=says):
         fast().check_device(device)

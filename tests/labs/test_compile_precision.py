@@ -258,7 +258,7 @@ def test_the_rule_for_8_bits_takes_large_tiles_for_large_products_and_small_ones
 def test_a_device_without_room_or_copy_engine_is_refused():
     with pytest.raises(fast().CannotMultiply, match="a GPU with little shared memory has 49,152 bytes"):
         fast().product_plan(4096, 4096, 4096, SMALLEST)
-    with pytest.raises(fast().CannotMultiply, match="NVIDIA A100 has no copy engine"):
+    with pytest.raises(fast().CannotMultiply, match="NVIDIA A100 has no TMA"):
         fast().check_device(A100)
     with pytest.raises(fast().CannotMultiply, match="no CUDA GPU found here"):
         fast().check_device(NO_GPU)
@@ -310,7 +310,7 @@ def test_what_the_int4_product_does_not_take_is_refused_before_a_launch():
         ((x, weights, torch.zeros(3, 8)), r"out is torch\.float32"),
         ((x, weights, torch.zeros(8, 3).half().T), "out has strides"),
         ((torch.zeros(256, 3).half().T, weights), "x of shape .* has strides"),
-        ((x, weights), "no CUDA GPU found here|has no copy engine"),
+        ((x, weights), "no CUDA GPU found here|has no TMA"),
     ]:
         with pytest.raises(fast().CannotMultiply, match=says):
             fast().int4_matmul(*arguments)

@@ -100,7 +100,7 @@ def test_fewer_tiles_than_multiprocessors_make_the_rule_choose_smaller_ones():
     [
         (NO_GPU, torch.float32, ((8, 8), (8, 8), (8, 8)), "no CUDA GPU found here"),
         (T4, torch.bfloat16, ((8, 8), (8, 8), (8, 8)), "Tesla T4 has no bfloat16"),
-        (A100, torch.float16, ((8, 8), (8, 8), (8, 8)), "NVIDIA A100 has no copy engine"),
+        (A100, torch.float16, ((8, 8), (8, 8), (8, 8)), "NVIDIA A100 has no TMA"),
         (H200, torch.float32, ((8, 4), (8, 8), (8, 8)), r"\(8, 4\) and \(8, 8\)"),
         (H200, torch.float32, ((8, 0), (0, 8), (8, 8)), "1 or more"),
         (H200, torch.float64, ((8, 8), (8, 8), (8, 8)), "torch.float64"),

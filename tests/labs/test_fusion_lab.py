@@ -111,7 +111,7 @@ def error_in_tolerances(found, right):
 
 
 def test_no_seed_lets_a_mean_in_bfloat16_pass_where_layer_normalization_is_raced(names, monkeypatch):
-    hidden = CELLS["i-speed"].source.split("### BEGIN HIDDEN TESTS")[1]
+    hidden = CELLS["i-speed"].source.split("### BEGIN HIDDEN TESTS")[2]
     inputs = names["layernorm_inputs_near_100"]
     assert f'"inputs": {inputs.__name__}' in hidden
     for seed in SEEDS:

@@ -1,6 +1,6 @@
-"""Rung 6, tensor copies: the copy engine (TMA) brings each block, and exp2 takes the place of exp.
+"""Rung 6, tensor copies: the TMA brings each block, and exp2 takes the place of exp.
 
-A tensor descriptor says once where a tensor is and how it is cut. The copy engine of Hopper GPUs then computes
+A tensor descriptor says once where a tensor is and how it is cut. The TMA of Hopper GPUs then computes
 addresses, fills what is past the last token with zeros, and lays a block out as the tensor cores read it. The
 threads that used to load have nothing left but products and softmax. exp(x) is exp2(x log2(e)): with the scale
 and log2(e) as one factor, the multiplication for it joins the subtraction of the maximum. The kernel is that of
@@ -19,7 +19,7 @@ from mlsys.bench.lab import lab_module
 from mlsys.measure.device import detect_device
 
 NEEDS = (9, 0)
-"""Compute capability from which GPUs have the copy engine."""
+"""Compute capability from which GPUs have a TMA."""
 
 
 def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, out: torch.Tensor) -> None:

@@ -1,8 +1,8 @@
-"""Rung 8, tensor copies: one instruction of the copy engine (TMA) brings a whole tile.
+"""Rung 8, tensor copies: one instruction of the TMA brings a whole tile.
 
 The profile of rung 7 shows many instructions that multiply nothing: every thread computes addresses and masks
 for each piece that it copies. A tensor descriptor says once where a matrix is, how wide it is and how it is
-cut. The copy engine of Hopper GPUs then computes the addresses, fills what is outside with zeros, and
+cut. The TMA of Hopper GPUs then computes the addresses, fills what is outside with zeros, and
 arranges the tile so that the tensor cores read it with few bank conflicts. The loop has two loads and a
 product left, and the kernel a quarter fewer instructions.
 """
@@ -17,10 +17,10 @@ import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 ALIGNED = True
-"""Rows of all three matrices start at multiples of 16 bytes, which the copy engine asks for."""
+"""Rows of all three matrices start at multiples of 16 bytes, which the TMA asks for."""
 
 NEEDS = (9, 0)
-"""Compute capability from which GPUs have the copy engine."""
+"""Compute capability from which GPUs have a TMA."""
 
 GROUP_M = 8
 TILE = {"TILE_M": 128, "TILE_N": 128, "TILE_K": 64}
@@ -54,7 +54,7 @@ def matmul(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> None:
     """Write A B into `out`; all three are contiguous, with rows of a multiple of 8 elements."""
     (m, k), n = a.shape, b.shape[1]
     if n % 8 or k % 8:
-        raise CannotMultiply(f"N = {n} and K = {k}: the copy engine needs multiples of 8; use 07_grouped.py")
+        raise CannotMultiply(f"N = {n} and K = {k}: the TMA needs multiples of 8; use 07_grouped.py")
     tile_m, tile_n, tile_k = TILE["TILE_M"], TILE["TILE_N"], TILE["TILE_K"]
     descriptors = (
         TensorDescriptor.from_tensor(a, [tile_m, tile_k]),

@@ -15,10 +15,10 @@ import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 ALIGNED = True
-"""Rows of all three matrices start at multiples of 16 bytes, which the copy engine asks for."""
+"""Rows of all three matrices start at multiples of 16 bytes, which the TMA asks for."""
 
 NEEDS = (9, 0)
-"""Compute capability from which GPUs have the copy engine."""
+"""Compute capability from which GPUs have a TMA."""
 
 GROUP_M = 8
 TILE = {"TILE_M": 128, "TILE_N": 256, "TILE_K": 64}
@@ -52,7 +52,7 @@ def matmul(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> None:
     """Write A B into `out`; all three are contiguous, with rows of a multiple of 8 elements."""
     (m, k), n = a.shape, b.shape[1]
     if n % 8 or k % 8:
-        raise CannotMultiply(f"N = {n} and K = {k}: the copy engine needs multiples of 8; use 07_grouped.py")
+        raise CannotMultiply(f"N = {n} and K = {k}: the TMA needs multiples of 8; use 07_grouped.py")
     tile_m, tile_n, tile_k = TILE["TILE_M"], TILE["TILE_N"], TILE["TILE_K"]
     descriptors = (
         TensorDescriptor.from_tensor(a, [tile_m, tile_k]),

@@ -25,7 +25,7 @@ COMPILED_ONLY = True
 
 
 def matmul(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> None:
-    """Write A B into `out`; matrices whose rows the copy engine cannot take are copied first."""
+    """Write A B into `out`; matrices whose rows the TMA cannot take are copied first."""
     fast.matmul(a, b, out, fast.LARGE)
 
 

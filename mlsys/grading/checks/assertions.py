@@ -44,7 +44,7 @@ def assert_close(
 ) -> None:
     """Raise `WrongAnswer` with a diagnosis unless `actual` equals `expected` within the tolerance of its dtype.
 
-    An element may be off by `relative x max(|expected|, rms of expected)`; see `mlsys.grading.checks.tolerances`.
+    What an element may be off by is said in `mlsys.grading.checks.tolerances`.
 
     Args:
         actual: the result to check; a tensor of the same shape and dtype is right.

@@ -38,7 +38,7 @@ LAP_S = 0.02
 MAX_CALLS = 64
 """Most calls of one lap, each with its own inputs and output."""
 
-LAP_BYTES = 2**30
+LAP_BYTES = 2**29
 """Largest size of the tensors of one lap, in bytes, if it leaves room for two calls."""
 
 MAX_COMPARED_ELEMENTS = 2**21

@@ -21,7 +21,7 @@ GAP_BYTES = 64 * 1024
 
 _ALIGNMENT = 512  # bytes: as torch's own tensors on a GPU; a kernel's tensor descriptors need 128
 _PAGE = 2**21  # bytes in which torch takes memory from a GPU: a whole number of them leaves no rest behind the buffer
-_BLOCK = 32  # elements that stay together when inputs are drawn anew
+_RUN = 32  # elements that stay together when inputs are drawn anew
 
 
 class Track:
@@ -46,6 +46,7 @@ class Track:
         self.like = like
         self._work = work
         self._base = tuple(one.to(device) for one in base)
+        self._values = tuple(one.reshape(-1).clone() for one in self._base)
         self._device = device
         self._run: Callable[[], object] = lambda: None
         self._inputs: list[tuple[torch.Tensor, ...]] = []
@@ -72,7 +73,9 @@ class Track:
         started = time.perf_counter()
         self._call(1)
         self._wait()
-        return time.perf_counter() - started
+        call_s = time.perf_counter() - started
+        self._give_back()
+        return call_s
 
     def load(self, calls: int) -> None:
         """See `Side`."""
@@ -107,13 +110,18 @@ class Track:
         """Return the inputs that a seed gives to one call, in separate memory."""
         import torch
 
-        generator = _generator(seed, call, self._device)
-        return tuple(
-            torch.empty_strided(one.shape, one.stride(), dtype=one.dtype, device=self._device).copy_(
-                _in_another_order(one, generator)
-            )
-            for one in self._base
+        made = tuple(
+            torch.empty_strided(one.shape, one.stride(), dtype=one.dtype, device=self._device) for one in self._base
         )
+        self._put([made], seed, [call])
+        return made
+
+    def _put(self, inputs: "Sequence[tuple[torch.Tensor, ...]]", seed: int, calls: Sequence[int]) -> None:
+        """Write the inputs that a seed gives to these calls into their tensors."""
+        for number, values in enumerate(self._values):
+            drawn = _in_other_orders(values, [f"{seed}/{call}/{number}" for call in calls])
+            for tensors, one in zip(inputs, drawn, strict=True):
+                tensors[number].copy_(one.view(tensors[number].shape))
 
     def _lay_out(self, calls: int) -> None:
         """Take one buffer for all tensors of a lap; its end is there to be written right before the clock starts."""
@@ -158,10 +166,7 @@ class Track:
         most = buffer[: self._end_of_tensors].view(torch.int32)  # a whole number of them, by the alignment
         most.random_(generator=_generator(seed, "tensors", self._device))
         self._fill_end(buffer, seed)
-        for call, tensors in enumerate(inputs):
-            generator = _generator(seed, call, self._device)
-            for view, values in zip(tensors, self._base, strict=True):
-                view.copy_(_in_another_order(values, generator))
+        self._put(inputs, seed, range(len(inputs)))
 
     def _fill_end(self, buffer: "torch.Tensor", seed: int) -> None:
         import torch
@@ -239,7 +244,7 @@ class Track:
             torch.cuda.synchronize()
 
     def _give_back(self) -> None:
-        """Make sure that this process has no freed memory with old content."""
+        """Make sure that this process has no freed memory: its content is old, and to others it shows as a job."""
         if self._device == "cuda":
             import torch
 
@@ -277,10 +282,12 @@ class Reference(Track):
 
     def agrees(self, seed: int, call: int, start: int, found: "torch.Tensor") -> bool:
         """See `Judging`."""
-        right = self._expected(*self.inputs(seed, call))
-        part = right.reshape(-1)[start : start + found.numel()]
-        if found.dtype == part.dtype and is_close(found.to(self._device), part):
-            return True
+        right = self._expected(*self.inputs(seed, call)).contiguous()
+        if found.dtype == right.dtype:
+            whole = right.clone()  # what is allowed for an element depends on its row, of which `found` may be a part
+            whole.view(-1)[start : start + found.numel()] = found.to(self._device).view(-1)
+            if is_close(whole, right):
+                return True
         if found.numel() == right.numel():
             assert_close(found.reshape(right.shape), right.to("cpu"), what=self._what)
         return False
@@ -289,7 +296,9 @@ class Reference(Track):
         """See `Judging`; rates of a CPU are not known, and no time on it is suspicious."""
         if self._device != "cuda":
             return Rates(math.inf, math.inf, 0)
-        return measured_rates(self._dtype)
+        found = measured_rates(self._dtype)
+        self._give_back()
+        return found
 
 
 def launching(launch: Launch, kernel: Any, constants: Config | None) -> Callable[..., object]:
@@ -318,24 +327,40 @@ def _cache_bytes() -> int:
     return int(torch.cuda.get_device_properties(torch.cuda.current_device()).L2_cache_size)
 
 
-def _generator(seed: int, part: object, device: str) -> "torch.Generator":
+def _generator(seed: int, part: str, device: str) -> "torch.Generator":
     """Return a stream of random numbers for one part of a lap; the same in every process on the same device."""
     import torch
 
-    own = int.from_bytes(hashlib.sha256(f"{seed}/{part}".encode()).digest()[:8], "big") >> 1
-    return torch.Generator(device).manual_seed(own)
+    return torch.Generator(device).manual_seed(_number(f"{seed}/{part}") >> 1)
 
 
-def _in_another_order(tensor: "torch.Tensor", generator: "torch.Generator") -> "torch.Tensor":
-    """Return the same values in another order; short runs stay together, which takes a fraction of the time."""
+def _number(text: str) -> int:
+    """Return a number of 64 bits that tells nothing about the text."""
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+
+
+def _in_other_orders(values: "torch.Tensor", keys: Sequence[str]) -> "torch.Tensor":
+    """Return a row for each key: the same values in an order that follows from the key.
+
+    Short runs stay together, and run `i` comes from place `(i step + first) mod count`, where step and count share no
+    factor. To draw random orders, or one order after the other, would take most of a race's time.
+    """
     import torch
 
-    flat = tensor.reshape(-1)
-    block = _BLOCK if flat.numel() >= 64 * _BLOCK else 1
-    blocks = flat.numel() // block
-    order = torch.randperm(blocks, generator=generator, device=flat.device)
-    moved = flat[: blocks * block].view(blocks, block)[order].reshape(-1)
-    return torch.cat([flat[blocks * block :], moved]).reshape(tensor.shape)
+    run = _RUN if values.numel() >= 64 * _RUN else 1
+    count = values.numel() // run
+    if count < 2:
+        return values.expand(len(keys), -1)
+    steps, firsts = ([1 + _number(f"{key}/{what}") % count for key in keys] for what in ("step", "first"))
+    while math.gcd(math.prod(steps), count) > 1:
+        steps = [step + (math.gcd(step, count) > 1) for step in steps]
+    step, first = (torch.tensor(numbers, device=values.device).unsqueeze(1) for numbers in (steps, firsts))
+    order = torch.arange(count, device=values.device).mul(step).add_(first).remainder_(count)
+    runs = values[: count * run].view(torch.uint8).view(count, -1)
+    if run > 1:
+        runs = runs.view(torch.complex128)  # 16 bytes at a time
+    moved = runs[order].view(len(keys), -1).view(values.dtype)
+    return torch.cat([values[count * run :].expand(len(keys), -1), moved], 1)
 
 
 def _extent(shape: Shape, stride: Sequence[int]) -> int:
