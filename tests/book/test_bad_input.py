@@ -33,9 +33,10 @@ sphinx:
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A book of one page with the extensions of this repository."""
-    shutil.copytree(ROOT / "book" / "_ext", tmp_path / "book" / "_ext", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(ROOT / "book" / "_interactive", tmp_path / "book" / "_interactive")
-    shutil.copytree(ROOT / "book" / "_static", tmp_path / "book" / "_static")
+    for folder in ("_ext", "_figures", "_interactive", "_languages", "_static"):
+        shutil.copytree(
+            ROOT / "book" / folder, tmp_path / "book" / folder, ignore=shutil.ignore_patterns("__pycache__")
+        )
     (tmp_path / "labs" / "results").mkdir(parents=True)
     (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: book/page\n")
     return tmp_path
