@@ -233,7 +233,7 @@ def run_race(candidate: Side, reference: Judging, *, elements: int, bytes_moved:
 def calls_of_a_lap(call_s: float, bytes_moved: int) -> int:
     """Return how many calls a lap has.
 
-    >>> calls_of_a_lap(0.001, 10_000), calls_of_a_lap(0.001, 2**28), calls_of_a_lap(1.0, 10_000)
+    >>> calls_of_a_lap(0.001, 10_000), calls_of_a_lap(0.001, 2**27), calls_of_a_lap(1.0, 10_000)
     (20, 4, 2)
     """
     wanted = math.ceil(LAP_S / max(call_s, 1e-9))

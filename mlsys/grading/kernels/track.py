@@ -45,8 +45,9 @@ class Track:
 
         self.like = like
         self._work = work
-        self._base = tuple(one.to(device) for one in base)
-        self._values = tuple(one.reshape(-1).clone() for one in self._base)
+        there = [one.to(device) for one in base]
+        self._kinds = [(tuple(one.shape), one.stride(), one.dtype) for one in there]
+        self._values = [one.reshape(-1).clone() for one in there]
         self._device = device
         self._run: Callable[[], object] = lambda: None
         self._inputs: list[tuple[torch.Tensor, ...]] = []
@@ -62,7 +63,7 @@ class Track:
     def bytes_moved(self) -> int:
         """Bytes of the inputs and the output of one call."""
         shape, dtype = self.like
-        return math.prod(shape) * dtype.itemsize + sum(tensor.nbytes for tensor in self._base)
+        return math.prod(shape) * dtype.itemsize + sum(values.nbytes for values in self._values)
 
     def prepare(self) -> float:
         """See `Side`."""
@@ -111,7 +112,7 @@ class Track:
         import torch
 
         made = tuple(
-            torch.empty_strided(one.shape, one.stride(), dtype=one.dtype, device=self._device) for one in self._base
+            torch.empty_strided(shape, stride, dtype=dtype, device=self._device) for shape, stride, dtype in self._kinds
         )
         self._put([made], seed, [call])
         return made
@@ -128,9 +129,8 @@ class Track:
         import torch
 
         self.rest()  # before the next one is taken
-        specs = [(tuple(one.shape), one.stride(), one.dtype) for one in self._base]
         shape, dtype = self.like
-        specs.append((shape, _contiguous(shape), dtype))
+        specs = [*self._kinds, (shape, _contiguous(shape), dtype)]
         places: list[list[int]] = []
         end = GAP_BYTES
         for _ in range(calls):
@@ -152,7 +152,7 @@ class Track:
             ]
             for row in self._places
         ]
-        inputs = len(self._base)
+        inputs = len(self._kinds)
         return [tuple(row[:inputs]) for row in tensors], [row[inputs] for row in tensors]
 
     def _draw(self, seed: int) -> None:
