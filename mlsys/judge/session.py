@@ -263,12 +263,19 @@ class Session:
         assert self._gpu_lock is not None, "on a CPU nothing is timed alone"
         asked_s = time.monotonic()
         with self._gpu_lock.exclusive() as waiting:
-            waited_s = time.monotonic() - asked_s
-            if self._deadline_s is not None:  # else nothing runs yet
-                self._deadline_s += waited_s
-            for process in self._processes.values():
-                process.allow(waited_s)
-            yield waiting
+            self._allow(time.monotonic() - asked_s)
+            try:
+                yield waiting
+            finally:
+                done_s = time.monotonic()
+        self._allow(time.monotonic() - done_s)  # other timings come first before this question goes on
+
+    def _allow(self, waited_s: float) -> None:
+        """Give all processes the time for which they have waited for others."""
+        if self._deadline_s is not None:  # else nothing runs yet
+            self._deadline_s += waited_s
+        for process in self._processes.values():
+            process.allow(waited_s)
 
     def ask_kernel_process(
         self, role: str, request: Message, kind: type[_M], *, arrays: Sequence[Tensor] = (), limit_s: float = math.inf

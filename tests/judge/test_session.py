@@ -1,6 +1,7 @@
 """The judge's requests to a student's process and to the launcher."""
 
 import time
+from contextlib import contextmanager
 
 import pytest
 import torch
@@ -47,6 +48,25 @@ def test_a_call_gets_the_strides_of_the_judge(session, layout):
     strides, same = session("def f(x): return x.stride(), x + 0").call("f", (x,), {}, guarded=False)
     assert torch.equal(same, x)
     assert strides == (layout if 0 not in layout else (5, 1))  # elements that share a place get places of their own
+
+
+def test_waiting_for_other_timings_takes_no_time_of_a_question(session, judging_sandbox):
+    """Before a timing a question waits for those that run, and after it for the timings that have waited meanwhile."""
+    limit_s = judging_sandbox.limits.wall_s
+
+    class Busy:
+        @contextmanager
+        def exclusive(self):
+            time.sleep(0.2 * limit_s)
+            yield 0
+            time.sleep(1.1 * limit_s)
+
+    made = session("def f(): return 5")
+    made.run()
+    made._gpu_lock = Busy()
+    with made.alone_on_gpu():
+        pass
+    assert made.call("f", (), {}, guarded=False) == 5
 
 
 def test_messages_are_read_where_a_student_has_replaced_what_python_offers(session):
