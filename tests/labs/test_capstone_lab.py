@@ -172,7 +172,7 @@ def test_the_counts_are_those_of_the_package_and_of_the_model(names):
 def reference_names():
     """What the hidden part of the race defines, as a text that stands alone."""
     hidden = CELLS["g-speed"].source.split("### BEGIN HIDDEN TESTS")[1]
-    return hidden.split("task = {")[0]
+    return hidden.split("### END HIDDEN TESTS")[0]
 
 
 def test_the_reference_of_the_race_passes_the_tests_of_its_question():
