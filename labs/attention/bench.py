@@ -198,7 +198,7 @@ class Case:
     def check(self, found: list[torch.Tensor], what: str) -> None:
         """Raise `ArithmeticError` if a result, or result and gradients, have a hole or are far from float64.
 
-        An element may be off by `ERROR` times the root mean square of its tensor.
+        A tensor may be off by `ERROR` in root mean square, and an element by 64 times that.
         """
         for tensor, exact in zip(found, self.exact(), strict=False):
             part = tensor[-1, : exact.shape[0]].double()

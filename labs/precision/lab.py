@@ -941,7 +941,7 @@ rival = None
 
 
 def race_inputs(draw, shape, dtype):
-    """Return random activations, packed weights and scales, in groups of 128."""
+    """Return random activations, packed weights and scales, in groups of 128; 16 divides n."""
     m, n, k = shape
     codes = (draw.matrix(n // 16, k) * 3).round_().clamp_(-8, 7).to(torch.int8)  # each race mixes the copies below
     scales = (draw.matrix(n, k // 128, values="positive") / 8).half()

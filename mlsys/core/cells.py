@@ -123,12 +123,12 @@ def _roots(target: ast.expr) -> list[str]:
     return []
 
 
-def run_cell(source: str, label: str, names: dict[str, Any], whole: str | None = None) -> object:
+def run_cell(source: str, label: str, names: dict[str, Any], whole: str = "") -> object:
     """Run one cell in `names` and return the value of its last expression; `label` names it in tracebacks.
 
     `whole` is the text of which `source` is a part with the same line numbers, where a cell is run part by part.
     """
-    shown = source if whole is None else whole
+    shown = whole or source
     # triton.jit reads a kernel's source, which inspect finds here.
     linecache.cache[label] = (len(shown), None, shown.splitlines(keepends=True), label)
     body = ast.parse(source, label)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from mlsys.course.lab import Lab
 from mlsys.judge.grade_question import StudentCell, Submission, grade_question
+from mlsys.judge.run_tests import segments
 
 ROOT = Path(__file__).parents[2]
 HEAD = "import torch\nimport triton\nimport triton.language as tl\n"
@@ -28,12 +29,30 @@ class KnownLab:
 
     def with_fault(self, cell_id, right, wrong):
         """The lab's solutions with one text of one cell replaced."""
-        assert right in self.cells[cell_id].source
-        return lambda cell: cell.source.replace(right, wrong) if cell.id == cell_id else cell.source
+        source = self.cells[cell_id].source
+        assert right in source
+        return self.with_cell(cell_id, source.replace(right, wrong))
+
+    def with_cell(self, cell_id, source):
+        """The lab's solutions with another text for one cell."""
+        return lambda cell: source if cell.id == cell_id else cell.source
 
     def function(self, cell_id, name):
         """The syntax tree of a function that a cell defines."""
         return next(node for node in ast.parse(self.cells[cell_id].source).body if getattr(node, "name", "") == name)
+
+    def made(self, cell_id, name, **names):
+        """A function that a cell defines, made with no other names than these."""
+        exec(compile(ast.Module([self.function(cell_id, name)], []), cell_id, "exec"), names)
+        return names[name]
+
+    def hidden(self, cell_id, part=0):
+        """A hidden part of a cell of tests, as the judge divides it."""
+        return [text for is_hidden, text in segments(self.cells[cell_id].source) if is_hidden][part]
+
+    def rival(self, cell_id):
+        """The kernel that a race is against: what its cell hides up to the function that follows."""
+        return self.hidden(cell_id).split("\n\n\ndef ")[0]
 
 
 def compile_kernels(module, jobs, cache=None):

@@ -1,4 +1,3 @@
-import ast
 import runpy
 
 import pytest
@@ -155,7 +154,7 @@ ATTACKS = {
 @pytest.mark.parametrize("attack", ATTACKS, ids=" ".join)
 def test_an_attack_scores_nothing(attack):
     cell_id, source = ATTACKS[attack]
-    found = verdict(attack[0], lambda cell: source if cell.id == cell_id else cell.source)
+    found = verdict(attack[0], ATTENTION.with_cell(cell_id, source))
     assert found.name != "passed", found
     assert found.fraction == 0
 
@@ -185,19 +184,15 @@ def test_the_formula_is_what_torch_computes(names):
 
 
 def test_the_reference_of_the_race_passes_the_tests_of_its_question():
-    hidden = CELLS["g-speed"].source.split("### BEGIN HIDDEN TESTS")[1]
-    source = f"{hidden.split('def reference_config')[0]}\ngqa_kernel = reference_kernel\n"
-    found = verdict("f", lambda cell: source if cell.id == "f-kernel" else cell.source)
+    source = f"{ATTENTION.rival('g-speed')}\ngqa_kernel = reference_kernel\n"
+    found = verdict("f", ATTENTION.with_cell("f-kernel", source))
     assert found.name == "passed", found.message
 
 
 def test_the_reference_of_the_race_has_the_configuration_of_the_solution(names):
-    hidden = CELLS["g-speed"].source.split("### BEGIN HIDDEN TESTS")[1]
-    function = next(node for node in ast.parse(hidden).body if getattr(node, "name", "") == "reference_config")
-    reference = {}
-    exec(compile(ast.Module([function], []), "reference", "exec"), reference)
+    reference_config = ATTENTION.made("g-speed", "reference_config")
     for shape in names["RACES"]:
-        assert reference["reference_config"](shape, "fp16") == names["config"](shape, "fp16")
+        assert reference_config(shape, "fp16") == names["config"](shape, "fp16")
 
 
 def test_the_race_counts_no_more_work_than_the_mask_leaves(names):

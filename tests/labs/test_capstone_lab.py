@@ -1,4 +1,3 @@
-import ast
 import runpy
 
 import pytest
@@ -153,7 +152,7 @@ ATTACKS = {
 @pytest.mark.parametrize("attack", ATTACKS, ids=" ".join)
 def test_an_attack_scores_nothing(attack):
     cell_id, source = ATTACKS[attack]
-    found = verdict(attack[0], lambda cell: source if cell.id == cell_id else cell.source)
+    found = verdict(attack[0], CAPSTONE.with_cell(cell_id, source))
     assert found.name != "passed", found
     assert found.fraction == 0
 
@@ -169,26 +168,16 @@ def test_the_counts_are_those_of_the_package_and_of_the_model(names):
     assert names["weight_bytes"](model.layers, model.width, model.vocabulary, 1) == held
 
 
-def reference_names():
-    """What the hidden part of the race defines, as a text that stands alone."""
-    hidden = CELLS["g-speed"].source.split("### BEGIN HIDDEN TESTS")[1]
-    return hidden.split("### END HIDDEN TESTS")[0]
-
-
 def test_the_reference_of_the_race_passes_the_tests_of_its_question():
-    source = f"{reference_names().split('def reference_config')[0]}\ntoken_kernel = reference_kernel\n"
-    found = verdict("f", lambda cell: source if cell.id == "f-kernel" else cell.source)
+    source = f"{CAPSTONE.rival('g-speed')}\ntoken_kernel = reference_kernel\n"
+    found = verdict("f", CAPSTONE.with_cell("f-kernel", source))
     assert found.name == "passed", found.message
 
 
 def test_the_reference_of_the_race_has_the_configuration_of_the_solution(names):
-    function = next(
-        node for node in ast.parse(reference_names()).body if getattr(node, "name", "") == "reference_config"
-    )
-    reference = {}
-    exec(compile(ast.Module([function], []), "reference", "exec"), reference)
+    reference_config = CAPSTONE.made("g-speed", "reference_config")
     for shape in names["RACES"]:
-        assert reference["reference_config"](shape, "fp16") == names["config"](shape, "fp16")
+        assert reference_config(shape, "fp16") == names["config"](shape, "fp16")
 
 
 def test_the_inputs_of_the_race_can_be_sent_and_its_result_is_the_references(names):
@@ -294,7 +283,7 @@ def test_the_compile_cell_compiles_every_phase_without_spills(names, capsys):
 @pytest.mark.proof
 def test_the_reference_of_the_race_compiles_without_spills(names, tmp_path):
     module = tmp_path / "kernels.py"
-    module.write_text(HEAD + reference_names())
+    module.write_text(HEAD + CAPSTONE.rival("g-speed"))
     reference = runpy.run_path(str(module))["reference_kernel"]
     [cell] = [cell for cell in CAPSTONE.lab.cells if "report.registers" in cell.source]
     shapes = {"torch": torch}

@@ -1,4 +1,3 @@
-import ast
 import runpy
 
 import pytest
@@ -127,7 +126,7 @@ ATTACKS = {
 @pytest.mark.parametrize("attack", ATTACKS, ids=" ".join)
 def test_an_attack_scores_nothing(attack):
     cell_id, source = ATTACKS[attack]
-    found = verdict(attack[0], lambda cell: source if cell.id == cell_id else cell.source)
+    found = verdict(attack[0], CONVOLUTION.with_cell(cell_id, source))
     assert found.name != "passed", found
     assert found.fraction == 0
 
@@ -149,19 +148,15 @@ def test_the_counts_are_those_of_the_package(names):
 
 
 def test_the_reference_of_the_race_passes_the_tests_of_its_question():
-    hidden = CELLS["f-speed"].source.split("### BEGIN HIDDEN TESTS")[1]
-    source = f"{hidden.split('def reference_config')[0]}\nstepping_kernel = reference_kernel\n"
-    found = verdict("e", lambda cell: source if cell.id == "e-kernel" else cell.source)
+    source = f"{CONVOLUTION.rival('f-speed')}\nstepping_kernel = reference_kernel\n"
+    found = verdict("e", CONVOLUTION.with_cell("e-kernel", source))
     assert found.name == "passed", found.message
 
 
 def test_the_reference_of_the_race_has_the_configuration_of_the_solution(names):
-    hidden = CELLS["f-speed"].source.split("### BEGIN HIDDEN TESTS")[1]
-    function = next(node for node in ast.parse(hidden).body if getattr(node, "name", "") == "reference_config")
-    reference = {}
-    exec(compile(ast.Module([function], []), "reference", "exec"), reference)
+    reference_config = CONVOLUTION.made("f-speed", "reference_config")
     for shape in names["RACES"]:
-        assert reference["reference_config"](shape, "fp16") == names["config"](shape, "fp16")
+        assert reference_config(shape, "fp16") == names["config"](shape, "fp16")
 
 
 def test_the_races_keep_the_size_of_the_images_and_agree_with_the_kernel(names):

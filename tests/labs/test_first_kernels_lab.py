@@ -1,4 +1,3 @@
-import ast
 import csv
 import json
 import os
@@ -116,7 +115,7 @@ def functions(source):
 def test_each_faulty_kernel_is_refused_where_the_other_five_are_repaired(kernel):
     faulty, repaired = (functions(change(CELLS["i-kernels"].source)) for change in (starter, solution))
     source = "\n".join(faulty[name] if name == kernel else repaired[name] for name in KERNELS)
-    found = verdict("i", lambda cell: source if cell.id == "i-kernels" else cell.source)
+    found = verdict("i", FIRST.with_cell("i-kernels", source))
     assert found.name in ("wrong answer", "out of bounds"), found
     assert "hidden test" not in found.message
 
@@ -299,21 +298,16 @@ def test_the_compiler_makes_what_the_lab_shows(tmp_path):
 
 
 def test_the_reference_of_the_race_passes_the_tests_of_its_question():
-    hidden = CELLS["j-speed"].source.split("### BEGIN HIDDEN TESTS")[1]
-    kernel = hidden.split("def reference_tile")[0]
     counts = CELLS["c-kernel"].source.split("@triton.jit")[0]
-    source = f"{counts}\n{kernel}\nshift_scale_kernel = reference_kernel\n"
-    found = verdict("c", lambda cell: source if cell.id == "c-kernel" else cell.source)
+    source = f"{counts}\n{FIRST.rival('j-speed')}\nshift_scale_kernel = reference_kernel\n"
+    found = verdict("c", FIRST.with_cell("c-kernel", source))
     assert found.name == "passed", found.message
 
 
 def test_the_reference_of_the_race_has_the_configuration_of_the_solution(names):
-    hidden = CELLS["j-speed"].source.split("### BEGIN HIDDEN TESTS")[1]
-    function = next(node for node in ast.parse(hidden).body if getattr(node, "name", "") == "reference_tile")
-    reference = {"triton": names["triton"]}
-    exec(compile(ast.Module([function], []), "reference", "exec"), reference)
+    reference_tile = FIRST.made("j-speed", "reference_tile", triton=names["triton"])
     for shape in names["RACES"]:
-        assert reference["reference_tile"](shape, "fp32") == names["tile_config"](shape, "fp32")
+        assert reference_tile(shape, "fp32") == names["tile_config"](shape, "fp32")
 
 
 def test_the_lab_compiles_its_kernels_without_spills(names, capsys):

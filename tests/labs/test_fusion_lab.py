@@ -1,4 +1,3 @@
-import ast
 import math
 import re
 import runpy
@@ -111,7 +110,7 @@ def error_in_tolerances(found, right):
 
 
 def test_no_seed_lets_a_mean_in_bfloat16_pass_where_layer_normalization_is_raced(names, monkeypatch):
-    hidden = CELLS["i-speed"].source.split("### BEGIN HIDDEN TESTS")[2]
+    hidden = FUSION.hidden("i-speed", 1)
     inputs = names["layernorm_inputs_near_100"]
     assert f'"inputs": {inputs.__name__}' in hidden
     for seed in SEEDS:
@@ -126,10 +125,9 @@ def test_no_seed_lets_a_mean_in_bfloat16_pass_where_layer_normalization_is_raced
 def test_rows_near_100_are_right_in_any_order_of_adding_and_wrong_by_squares(names, monkeypatch):
     for seed in SEEDS:
         monkeypatch.setenv(SEED_VARIABLE, str(seed))
-        given = names | {"draw": Draws("e")}
-        exec(compile(ast.Module([FUSION.function("e-test", "near_100")], []), "near_100", "exec"), given)
+        near_100 = FUSION.made("e-test", "near_100", **names | {"draw": Draws("e")})
         for shape in ((4, 256), (12, 512)):
-            x = given["near_100"](*shape)
+            x = near_100(*shape)
             wide = x.double()
             deviation = wide - wide.mean(1, keepdim=True)
             right = (deviation / (deviation.square().mean(1, keepdim=True) + 1e-5).sqrt()).float()
@@ -145,7 +143,7 @@ def test_rows_near_100_are_right_in_any_order_of_adding_and_wrong_by_squares(nam
 
 def test_a_library_in_place_of_a_kernel_is_no_kernel():
     plain = "def softmax_kernel(x, y, *rest, **constants):\n    y.copy_(torch.softmax(x, 1))\n"
-    found = verdict("c", lambda cell: plain if cell.id == "c-kernel" else cell.source)
+    found = verdict("c", FUSION.with_cell("c-kernel", plain))
     assert found.name == "not a kernel"
 
 
@@ -242,7 +240,7 @@ def test_the_compiler_refuses_an_int_that_the_loop_makes_a_float(names, zero, co
     """What hint 2 of d says, and why the lab compiles what the interpreter has passed."""
     source = CELLS["d-kernel"].source.replace("tl.full((), 0.0, tl.float32)", zero)
     source = source.replace('tl.full((), -float("inf"), tl.float32)', '-float("inf")')
-    assert verdict("d", lambda cell: source if cell.id == "d-kernel" else cell.source).name == "passed"
+    assert verdict("d", FUSION.with_cell("d-kernel", source)).name == "passed"
     changed, x = after(names, source), meta(100, 4096)
     needs = {"launch": names["launch_long_softmax"], "capabilities": (75,)}
     with nullcontext() if compiles else pytest.raises(UserError, match="does not compile"):
@@ -272,17 +270,13 @@ def test_one_warp_for_two_long_rows_spills(names):
 
 @pytest.mark.parametrize(("race", "cell", "kernel"), [("h", "c", "softmax"), ("i", "e", "layernorm")])
 def test_the_reference_of_a_race_passes_the_tests_of_its_question(race, cell, kernel):
-    hidden = CELLS[f"{race}-speed"].source.split("### BEGIN HIDDEN TESTS")[1]
-    reference = hidden.split("def reference_rows")[0] + f"\n{kernel}_kernel = reference_{kernel}\n"
-    found = verdict(cell, lambda c: reference if c.id == f"{cell}-kernel" else c.source)
+    reference = f"{FUSION.rival(f'{race}-speed')}\n{kernel}_kernel = reference_{kernel}\n"
+    found = verdict(cell, FUSION.with_cell(f"{cell}-kernel", reference))
     assert found.name == "passed", found.message
 
 
 @pytest.mark.parametrize("race", ["h", "i"])
 def test_the_reference_of_a_race_takes_the_configuration_of_the_solution(names, race):
-    hidden = CELLS[f"{race}-speed"].source.split("### BEGIN HIDDEN TESTS")[1]
-    function = next(node for node in ast.parse(hidden).body if getattr(node, "name", "") == "reference_rows")
-    reference = {"triton": names["triton"]}
-    exec(compile(ast.Module([function], []), "reference", "exec"), reference)
+    reference_rows = FUSION.made(f"{race}-speed", "reference_rows", triton=names["triton"])
     for shape in names["RACES"]:
-        assert reference["reference_rows"](shape, "fp32") == names["row_config"](shape, "fp32")
+        assert reference_rows(shape, "fp32") == names["row_config"](shape, "fp32")

@@ -267,7 +267,7 @@ def test_answers_to_the_shown_graphs_do_not_pass_the_hidden_ones(names):
     }
     shown |= {1: [["y"]], 4: [["t1"], ["y1"], ["y2"], ["y3"]]}
     source = f"def fuse(graph):\n    return {shown}.get(len(graph['ops']), [[one[0]] for one in graph['ops']])\n"
-    found = verdict("d", lambda cell: source if cell.id == "d-fuse" else cell.source)
+    found = verdict("d", MACHINE.with_cell("d-fuse", source))
     assert found.name == "wrong answer"
     assert "hidden" in found.message
 

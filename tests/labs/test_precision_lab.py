@@ -1,4 +1,3 @@
-import ast
 import runpy
 from types import SimpleNamespace
 
@@ -146,7 +145,7 @@ ATTACKS = {
 @pytest.mark.parametrize("attack", ATTACKS, ids=" ".join)
 def test_an_attack_scores_nothing(attack):
     cell_id, source = ATTACKS[attack]
-    found = verdict(attack[0], lambda cell: source if cell.id == cell_id else cell.source)
+    found = verdict(attack[0], PRECISION.with_cell(cell_id, source))
     assert found.name != "passed", found
     assert found.fraction == 0
 
@@ -185,13 +184,9 @@ def test_packed_bytes_are_unpacked_to_the_same_codes(names):
 RACES = {"f": ("e-kernel", "int4_kernel", "reference_kernel"), "g": ("g-kernel", "fp8_kernel", "fp8_reference")}
 
 
-def hidden(question):
-    return CELLS[f"{question}-speed"].source.split("### BEGIN HIDDEN TESTS")[1]
-
-
 def test_the_reference_of_the_int4_race_passes_the_tests_of_its_question():
-    source = f"{hidden('f').split('def reference_config')[0]}\nint4_kernel = reference_kernel\n"
-    found = verdict("e", lambda cell: source if cell.id == "e-kernel" else cell.source)
+    source = f"{PRECISION.rival('f-speed')}\nint4_kernel = reference_kernel\n"
+    found = verdict("e", PRECISION.with_cell("e-kernel", source))
     assert found.name == "passed", found.message
 
 
@@ -200,18 +195,16 @@ def test_the_reference_of_the_int4_race_passes_the_tests_of_its_question():
     [("f", "config", "reference_config", "RACES"), ("g", "fp8_config", "fp8_reference_config", "FP8_RACES")],
 )
 def test_the_reference_of_a_race_has_the_configuration_of_the_solution(names, question, config, reference, shapes):
-    function = next(node for node in ast.parse(hidden(question)).body if getattr(node, "name", "") == reference)
-    found = {}
-    exec(compile(ast.Module([function], []), "reference", "exec"), found)
+    reference_config = PRECISION.made(f"{question}-speed", reference)
     for shape in names[shapes]:
-        assert found[reference](shape, "any") == names[config](shape, "any")
+        assert reference_config(shape, "any") == names[config](shape, "any")
 
 
 @pytest.mark.parametrize("sizes", [(37, 41, 70), (16, 300, 32), (150, 16, 64), (1, 1, 1)])
 def test_fp8_is_multiplied_as_float32_multiplies_it(names, sizes, tmp_path):
     """The solution and the reference of the race, in the interpreter; every fp8 number is one in float32."""
     module = tmp_path / "kernels.py"
-    module.write_text(HEAD + hidden("g").split("def fp8_reference_config")[0])
+    module.write_text(HEAD + PRECISION.rival("g-speed"))
     draw = names["grading"].Draws("this test")
     a, b, scale = names["fp8_inputs"](draw, sizes, "fp8")
     fp8 = torch.float8_e4m3fn

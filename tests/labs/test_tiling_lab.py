@@ -127,7 +127,7 @@ def test_a_case_that_only_the_function_around_the_warm_up_gets_right_is_found_by
     store, allocation = "    tl.store(", "    y = torch.empty("
     source = source.replace(store, f"    if {in_kernel}:\n        x += 1.0\n{store}")
     source = source.replace(allocation, f"    if {in_function}:\n        return x + x\n{allocation}")
-    found = verdict("read", lambda cell: source if cell.id == "read-kernel" else cell.source)
+    found = verdict("read", TILING.with_cell("read-kernel", source))
     assert found.name == "wrong answer", found
     assert "by itself" in found.message
     assert "hidden test" not in found.message
@@ -184,7 +184,7 @@ def test_a_case_that_only_the_function_around_the_kernel_gets_right_is_found_by_
     source = source.replace(store, f"    if {in_kernel}:\n        acc *= 2.0\n{store}")
     by_torch = f"    if {in_function}:\n        return (a.double() @ b.double()).to(a.dtype)\n"
     source = source.replace(allocation, by_torch + allocation)
-    found = verdict("c", lambda cell: source if cell.id == "c-kernel" else cell.source)
+    found = verdict("c", TILING.with_cell("c-kernel", source))
     assert found.name == "wrong answer", found
     assert "by itself" in found.message
     assert "hidden test" not in found.message
@@ -261,8 +261,7 @@ def test_the_numbers_of_the_introduction_are_those_of_the_chips():
 
 
 def test_the_reference_of_the_race_passes_the_tests_of_question_c():
-    hidden = CELLS["e-speed"].source.split("### BEGIN HIDDEN TESTS")[1]
-    reference = hidden.split("def reference_config")[0] + "\nmatmul_kernel = reference_kernel\n"
+    reference = TILING.rival("e-speed") + "\nmatmul_kernel = reference_kernel\n"
 
     def change(cell):
         if cell.id != "c-kernel":
@@ -273,7 +272,5 @@ def test_the_reference_of_the_race_passes_the_tests_of_question_c():
 
 
 def test_the_reference_of_the_race_takes_the_configuration_of_the_solution():
-    names = {}
-    exec(compile(ast.Module([TILING.function("e-speed", "reference_config")], []), "reference", "exec"), names)
     large = (4096, 4096, 4096)
-    assert names["reference_config"](large, "fp32") == solution_names()["config"](large, "fp32")
+    assert TILING.made("e-speed", "reference_config")(large, "fp32") == solution_names()["config"](large, "fp32")

@@ -75,9 +75,9 @@ def difference(actual: "torch.Tensor", expected: "torch.Tensor") -> Difference:
     largest: float | None = None
     total, scale = 0.0, rms_of(expected)
     for error, allowed in _in_pieces(actual, expected):
-        wrong.append(~(error <= allowed).flatten())
+        wrong.append(~(error <= allowed))
         total += float(error.square().sum())
-        finite = error.flatten()[wrong[-1] & error.flatten().isfinite()]
+        finite = error[wrong[-1] & error.isfinite()]
         if finite.numel():
             largest = max(float(finite.max()), largest or 0.0)
     relative = math.sqrt(total / expected.numel()) / scale if scale else math.inf
@@ -88,8 +88,7 @@ def errors_and_tolerance(actual: "torch.Tensor", expected: "torch.Tensor") -> tu
     """Return the absolute error and what is allowed, per element, in float64. For small tensors."""
     import torch
 
-    pieces = list(_in_pieces(actual, expected))
-    error, allowed = (torch.cat([one.flatten() for one in column]) for column in zip(*pieces, strict=True))
+    error, allowed = (torch.cat(parts) for parts in zip(*_in_pieces(actual, expected), strict=True))
     return error.reshape(expected.shape), allowed.reshape(expected.shape)
 
 
@@ -131,7 +130,7 @@ def _sums_of_rows(rows: "torch.Tensor") -> "tuple[torch.Tensor, torch.Tensor]":
 
 
 def _in_pieces(actual: "torch.Tensor", expected: "torch.Tensor") -> "Iterator[tuple[torch.Tensor, torch.Tensor]]":
-    """Yield the errors and what is allowed, piece by piece in the order of the elements."""
+    """Yield the errors and what is allowed, piece by piece in the order of the elements, as flat tensors."""
     import torch
 
     found, right = _rows(actual), _rows(expected)
@@ -143,4 +142,4 @@ def _in_pieces(actual: "torch.Tensor", expected: "torch.Tensor") -> "Iterator[tu
         reference, result = some.double(), others.double()
         error = torch.where(result == reference, 0.0, (result - reference).abs())  # an infinity must be the same one
         allowed = relative * torch.maximum(reference.abs(), floors[place])
-        yield error, torch.where(reference.isfinite(), allowed, 0.0)
+        yield error.flatten(), torch.where(reference.isfinite(), allowed, 0.0).flatten()

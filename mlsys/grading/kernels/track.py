@@ -46,7 +46,9 @@ class Track:
         self.like = like
         self._work = work
         there = [one.to(device) for one in base]
-        self._kinds = [(tuple(one.shape), one.stride(), one.dtype) for one in there]
+        shape, dtype = like
+        self._specs = [(tuple(one.shape), one.stride(), one.dtype) for one in there]
+        self._specs.append((shape, _contiguous(shape), dtype))
         self._values = [one.reshape(-1).clone() for one in there]
         self._device = device
         self._run: Callable[[], object] = lambda: None
@@ -112,7 +114,8 @@ class Track:
         import torch
 
         made = tuple(
-            torch.empty_strided(shape, stride, dtype=dtype, device=self._device) for shape, stride, dtype in self._kinds
+            torch.empty_strided(shape, stride, dtype=dtype, device=self._device)
+            for shape, stride, dtype in self._specs[:-1]
         )
         self._put([made], seed, [call])
         return made
@@ -129,19 +132,17 @@ class Track:
         import torch
 
         self.rest()  # before the next one is taken
-        shape, dtype = self.like
-        specs = [*self._kinds, (shape, _contiguous(shape), dtype)]
         places: list[list[int]] = []
         end = GAP_BYTES
         for _ in range(calls):
             places.append([])
-            for shape, stride, dtype in specs:
+            for shape, stride, dtype in self._specs:
                 places[-1].append(end)
                 end += -(-_extent(shape, stride) * dtype.itemsize // _ALIGNMENT) * _ALIGNMENT + GAP_BYTES
         self._end_of_tensors = end
         total = end + (2 * _cache_bytes() if self._device == "cuda" else 0)
         self._buffer = torch.empty(-(-total // _PAGE) * _PAGE, dtype=torch.uint8, device=self._device)
-        self._places, self._specs = places, specs
+        self._places = places
         self._inputs, self._outputs = self._views(self._buffer)
 
     def _views(self, buffer: "torch.Tensor") -> "tuple[list[tuple[torch.Tensor, ...]], list[torch.Tensor]]":
@@ -152,8 +153,7 @@ class Track:
             ]
             for row in self._places
         ]
-        inputs = len(self._kinds)
-        return [tuple(row[:inputs]) for row in tensors], [row[inputs] for row in tensors]
+        return [tuple(row[:-1]) for row in tensors], [row[-1] for row in tensors]
 
     def _draw(self, seed: int) -> None:
         """Fill the whole buffer with random bits, and the inputs with their values in a new order."""
