@@ -36,6 +36,7 @@ from mlsys.judge.shared.messages import (
     Value,
 )
 from mlsys.judge.shared.values import decode, encode
+from mlsys.measure.timing import Pair
 
 if TYPE_CHECKING:
     import torch
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 _M = TypeVar("_M", bound=Message)
 
 MAX_EXCLUSIVE_S = 30.0
-"""Longest timing of one shape, in seconds, during which no other question uses the GPU."""
+"""Longest timing of a race, all its shapes, in seconds, during which no other question uses the GPU."""
 
 
 class StudentFunction:
@@ -88,26 +89,54 @@ class SessionBackend:
         out: torch.Tensor = self._session.launch(source, launch, constants, like, inputs)
         return out
 
-    def race(self, kernel: Any, setup: RaceSetup) -> RaceResult:
-        """See `Backend`."""
+    def race(self, kernel: Any, setups: Sequence[RaceSetup]) -> RaceResult:
+        """See `Backend`.
+
+        All shapes are compiled and run once first, so that the GPU is held exclusively once, and for the timing alone.
+        """
         session = self._session
         source = session.cells.kernel(_name_of(kernel))  # refused on any machine
-        trusted, constants = _reference_of(setup)  # so that a lab's fault shows on any machine, too
+        references = [_reference_of(setup) for setup in setups]  # so that a lab's fault shows on any machine, too
         if session.device != "cuda":
             raise NeedsGpu("graded without a CUDA GPU, so nothing was timed; these points wait for one.")
         session.prepare_timing()
+        shapes = [
+            self._prepare_shape(number, source, setup, *reference)
+            for number, (setup, reference) in enumerate(zip(setups, references, strict=True))
+        ]
+        with session.alone_on_gpu() as waiting:
+            until_s = time.monotonic() + MAX_EXCLUSIVE_S
+            try:
+                pairs = tuple(shape.timed(until_s, waiting) for shape in shapes)
+            except BaseException:
+                session.end(LAUNCHER)  # others wait for the memory that they hold
+                session.end(REFERENCE)
+                raise
+        return RaceResult(shapes[0].prepared.device, pairs)
+
+    def _prepare_shape(
+        self,
+        number: int,
+        source: KernelSource,
+        setup: RaceSetup,
+        reference: KernelSource | None,
+        constants: dict[str, int],
+    ) -> "_Shape":
+        """Have both sides of a race compile and run their kernels once."""
+        session = self._session
         arrays: list[Tensor] = []
         inputs = encode(tuple(setup.inputs()), arrays)
         prepared, _ = session.ask_kernel_process(
             REFERENCE,
             PrepareReference(
+                number,
                 inputs,
                 setup.expected.__name__,
                 setup.label,
                 setup.dtype,
                 setup.capability,
                 setup.launch.__name__,
-                trusted,
+                reference,
                 constants,
             ),
             ReferencePrepared,
@@ -116,6 +145,7 @@ class SessionBackend:
         started, _ = session.ask_kernel_process(
             LAUNCHER,
             PrepareCandidate(
+                number,
                 inputs,
                 source,
                 dict(setup.constants),
@@ -128,19 +158,7 @@ class SessionBackend:
             CandidatePrepared,
             arrays=arrays,
         )
-        with session.alone_on_gpu() as waiting:
-            until_s = time.monotonic() + MAX_EXCLUSIVE_S
-            # Of each question that waits, two processes hold memory of the GPU; of this one, the other side's.
-            candidate = _RemoteSide(session, LAUNCHER, started.call_s, until_s, waiting=2 * waiting + 1)
-            reference = _RemoteSide(session, REFERENCE, prepared.call_s, until_s)
-            size = {"elements": prepared.elements, "bytes_moved": prepared.bytes_moved}
-            try:
-                pair = run_race(candidate, reference, **size, flops=setup.flops)
-            except BaseException:
-                session.end(LAUNCHER)  # others wait for the memory that they hold
-                session.end(REFERENCE)
-                raise
-        return RaceResult(prepared.device, pair)
+        return _Shape(session, number, prepared, started.call_s, setup.flops)
 
     def try_tests(self, tests: Any, subject: Subject, right: Subject) -> Outcome:
         """See `Backend`."""
@@ -169,11 +187,31 @@ def _name_of(kernel: object) -> str:
 
 
 @dataclass(frozen=True)
+class _Shape:
+    """A shape of a race that both sides have prepared; `call_s` is the candidate's."""
+
+    session: Session
+    number: int
+    prepared: ReferencePrepared
+    call_s: float
+    flops: float
+
+    def timed(self, until_s: float, waiting: int) -> Pair:
+        """Time the candidate against the reference, while so many other questions wait for the GPU."""
+        # Of each question that waits, two processes hold memory of the GPU; of this one, the other side's.
+        candidate = _RemoteSide(self.session, LAUNCHER, self.number, self.call_s, until_s, waiting=2 * waiting + 1)
+        reference = _RemoteSide(self.session, REFERENCE, self.number, self.prepared.call_s, until_s)
+        size = {"elements": self.prepared.elements, "bytes_moved": self.prepared.bytes_moved}
+        return run_race(candidate, reference, **size, flops=self.flops)
+
+
+@dataclass(frozen=True)
 class _RemoteSide:
     """One side of a race in a separate process, which has already run the work once."""
 
     session: Session
     role: str
+    number: int
     call_s: float
     until_s: float
     waiting: int | None = None
@@ -182,7 +220,7 @@ class _RemoteSide:
         return self.call_s
 
     def load(self, calls: int) -> None:
-        self._ask(LoadLaps(calls, self.waiting), Done)
+        self._ask(LoadLaps(self.number, calls, self.waiting), Done)
 
     def lap(self, seed: int) -> float:
         return self._ask(RunLap(seed), LapTime)[0].call_s

@@ -1,16 +1,24 @@
 """GPU lock: questions share a GPU, and a timing has it exclusively.
 
 Each GPU has a lock of its own. Processes that grade on one GPU use the same lock: every question there holds it
-together with others, and a timing holds it exclusively. A waiting timing keeps new questions out, so that it waits only
-for questions that already run, and waiting timings run one after the other. Questions on another GPU are not concerned.
+together with others, and a timing holds it exclusively. A timing first waits until no question happens to run or
+another timing begins, since a GPU that runs empty for each timing would idle for much of a class. After `PATIENCE_S` it
+keeps new questions out, so that it waits only for those that already run. Waiting timings run one after the other.
+Questions on another GPU are not concerned.
 """
 
 import fcntl
 import os
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+
+PATIENCE_S = 60.0
+"""Longest time for which a timing lets new questions begin, in seconds."""
+
+_LOOK_AGAIN_S = 0.05
 
 
 class GpuLock:
@@ -56,6 +64,7 @@ class GpuLock:
             # A part of the lock, held while waiting for all others to give theirs back, would be a deadlock of two.
             fcntl.flock(self._in_use, fcntl.LOCK_UN)
             try:
+                self._wait_for_a_good_time()
                 with self._file("timings") as timings:
                     fcntl.flock(timings, fcntl.LOCK_SH)
                     fcntl.flock(self._in_use, fcntl.LOCK_EX)
@@ -69,18 +78,30 @@ class GpuLock:
                 self._wait_for_timings()
                 mark.unlink()
 
+    def _wait_for_a_good_time(self) -> None:
+        """Wait until no question runs, another timing begins, or `PATIENCE_S` have passed."""
+        until_s = time.monotonic() + PATIENCE_S
+        while time.monotonic() < until_s:
+            with self._file("looks") as looks:
+                fcntl.flock(looks, fcntl.LOCK_EX)  # who looks must not see the locks of another who looks
+                if self._is_locked("timings", fcntl.LOCK_EX) or not self._is_locked("use", fcntl.LOCK_EX):
+                    return
+            time.sleep(_LOOK_AGAIN_S)
+
     def _wait_for_timings(self) -> None:
         with self._file("timings") as timings:
             fcntl.flock(timings, fcntl.LOCK_EX)  # behind all timings that wait
             fcntl.flock(self._in_use, fcntl.LOCK_SH)
 
     def _waiting(self, own: Path) -> int:
-        return sum(self._is_locked(path.name) for path in self._folder.glob("waits-*") if path != own)
+        marks = (path for path in self._folder.glob("waits-*") if path != own)
+        return sum(self._is_locked(mark.name, fcntl.LOCK_SH) for mark in marks)
 
-    def _is_locked(self, name: str) -> bool:
+    def _is_locked(self, name: str, against: int) -> bool:
+        """Return whether a lock of this kind cannot be had at once."""
         with self._file(name) as descriptor:
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                fcntl.flock(descriptor, against | fcntl.LOCK_NB)
             except BlockingIOError:
                 return True
         return False

@@ -331,7 +331,8 @@ class Session:
         except ProcessEnded as error:
             if error.ending.kind == "timed out" and limit_s < left_s:
                 raise StudentFailed(
-                    "timed out", f"Stopped one call after {MAX_CALL_S:g} s, the longest that a call may run on a GPU."
+                    "timed out",
+                    f"Stopped after {MAX_CALL_S:g} s on the GPU, the longest that a call or a race may take.",
                 ) from None
             raise _ended(error, self._sandbox) from None
 

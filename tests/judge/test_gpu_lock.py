@@ -13,10 +13,14 @@ from pathlib import Path
 
 import pytest
 
+from mlsys.judge import gpu_lock
+
 ONE = """
 import sys
+from mlsys.judge import gpu_lock
 from mlsys.judge.gpu_lock import GpuLock
 
+gpu_lock.PATIENCE_S = float(sys.argv[2])
 gpu_lock = GpuLock.of(sys.argv[1])
 with gpu_lock.shared():
     print("beside", flush=True)
@@ -36,9 +40,9 @@ with gpu_lock.shared():
 class Grader:
     """A process that grades on a GPU: it says what turn it has got."""
 
-    def __init__(self, uuid: str, temporary: Path) -> None:
+    def __init__(self, uuid: str, temporary: Path, patience_s: float) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-c", ONE, uuid],
+            [sys.executable, "-c", ONE, uuid, str(patience_s)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -63,13 +67,36 @@ class Grader:
 def grader(tmp_path):
     running = []
 
-    def start(uuid="GPU-a"):
-        running.append(Grader(uuid, tmp_path))
+    def start(uuid="GPU-a", patience_s=gpu_lock.PATIENCE_S):
+        running.append(Grader(uuid, tmp_path, patience_s))
         return running[-1]
 
     yield start
     for one in running:
         one.end()
+
+
+def last_like_a_timing():
+    """Wait for as long as all who are patient take to see that a timing is under way."""
+    time.sleep(0.3)
+
+
+def wait_until_locked(path):
+    """Wait until a lock is held for a while: who only looks holds one for less than a millisecond."""
+    with path.open("a") as file:  # who locks it may not have made it yet
+        seen = 0
+        for _ in range(1000):
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                seen += 1
+                if seen == 5:
+                    return
+            else:
+                fcntl.flock(file, fcntl.LOCK_UN)
+                seen = 0
+            time.sleep(0.01)
+    raise AssertionError(f"nobody locks {path}")
 
 
 def test_questions_run_side_by_side(grader):
@@ -85,6 +112,48 @@ def test_a_timing_waits_for_the_others_and_keeps_newcomers_out(grader):
     newcomer = grader()
     timing.tell("done")
     assert [timing.says(), newcomer.says()] == ["beside", "beside"]
+
+
+def test_while_a_timing_is_patient_questions_begin(grader):
+    timing, other = grader(), grader()
+    assert [timing.says(), other.says()] == ["beside", "beside"]
+    timing.tell("alone")
+    newcomer = grader()
+    assert newcomer.says() == "beside"
+    other.end()
+    newcomer.end()
+    assert timing.says() == "alone 0"
+
+
+def test_a_timing_whose_patience_ends_keeps_newcomers_out(grader, tmp_path):
+    timing, other = grader(patience_s=0.2), grader()
+    assert [timing.says(), other.says()] == ["beside", "beside"]
+    timing.tell("alone")
+    wait_until_locked(tmp_path / f"mlsys-{os.getuid()}-GPU-a" / "timings")
+    newcomer = grader()
+    with ThreadPoolExecutor(1) as pool:
+        said = pool.submit(newcomer.says)
+        other.end()
+        assert timing.says() == "alone 0"
+        assert not said.done()
+        timing.tell("done")
+        assert said.result() == "beside"
+
+
+def test_patient_timings_follow_each_other_before_anyone_goes_on(grader):
+    first, second, other = grader(), grader(), grader()
+    assert {one.says() for one in (first, second, other)} == {"beside"}
+    for one in (first, second):
+        one.tell("alone")
+    other.end()
+    with ThreadPoolExecutor(2) as pool:
+        said = {pool.submit(one.says): one for one in (first, second)}
+        for _ in range(2):
+            done, _ = wait(said, return_when=FIRST_COMPLETED)
+            one = said.pop(done.pop())
+            last_like_a_timing()
+            one.tell("done")
+    assert [first.says(), second.says()] == ["beside", "beside"]
 
 
 def test_two_that_want_to_be_alone_do_not_wait_for_each_other_and_know_of_each_other(grader):
@@ -108,18 +177,6 @@ def test_a_question_that_is_alone_is_timed_without_waiting_for_itself(grader):
     assert [first.says(), other.says()] == ["beside", "beside"]
 
 
-def wait_until_locked(path):
-    with path.open("a") as file:  # who locks it may not have made it yet
-        for _ in range(1000):
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return
-            fcntl.flock(file, fcntl.LOCK_UN)
-            time.sleep(0.01)
-    raise AssertionError(f"nobody locks {path}")
-
-
 def test_timings_that_wait_come_before_who_would_go_on_and_know_of_all_of_them(grader, tmp_path):
     graders = [grader() for _ in range(4)]
     assert {one.says() for one in graders} == {"beside"}
@@ -135,6 +192,7 @@ def test_timings_that_wait_come_before_who_would_go_on_and_know_of_all_of_them(g
             for future in done:
                 one = said.pop(future)
                 order.append(future.result())
+                last_like_a_timing()
                 one.tell("done")
     assert order == ["alone 3"] * 4
     assert {one.says() for one in [*graders, newcomer]} == {"beside"}

@@ -67,6 +67,7 @@ def test_a_race_goes_to_its_end_and_the_students_process_has_gone_before_it(race
     kinds = [kind for _, kind, _ in asked]
     assert {"prepare reference", "prepare candidate", "load", "lap", "output", "compare", "rest", "rates"} < set(kinds)
     assert kinds.count("prepare candidate") == 2
+    assert "prepare candidate" not in kinds[kinds.index("load") :]  # the GPU is held exclusively once, for the timing
     timing = asked[kinds.index("prepare reference") :]
     assert not any(STUDENT in running for _, _, running in timing)
     assert {role for role, _, _ in timing} == {LAUNCHER, REFERENCE}

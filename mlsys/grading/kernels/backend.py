@@ -19,6 +19,7 @@ from mlsys.grading.kernels.source import KernelSource
 from mlsys.grading.kernels.track import Reference, Track, launching
 from mlsys.grading.subjects import Outcome, Subject, try_here
 from mlsys.measure.device import gpu_device
+from mlsys.measure.timing import Pair
 
 if TYPE_CHECKING:
     import torch
@@ -49,8 +50,8 @@ class Backend(Protocol):
             OutOfBounds: the kernel wrote something other than the output.
         """
 
-    def race(self, kernel: Any, setup: RaceSetup) -> RaceResult:
-        """Time a kernel against a reference, and check the result of every lap.
+    def race(self, kernel: Any, setups: Sequence[RaceSetup]) -> RaceResult:
+        """Time a kernel against a reference for each setup, and check the result of every lap.
 
         Raises:
             NotAKernel: the kernel uses more than Triton's language.
@@ -95,21 +96,25 @@ class LocalBackend:
             check_source(kernel)
         return launch_guarded(kernel, constants, inputs, tuple(like.shape), like.dtype, launch)
 
-    def race(self, kernel: Any, setup: RaceSetup) -> RaceResult:
+    def race(self, kernel: Any, setups: Sequence[RaceSetup]) -> RaceResult:
         """See `Backend`."""
         check_source(kernel)
-        check_gpu(setup.capability, setup.dtype)
-        check_unused()
-        inputs = setup.inputs()
-        work = None if setup.reference is None else launching(setup.launch, *setup.reference)
-        theirs = Reference(work, inputs, "cuda", expected=setup.expected, what=setup.label, dtype=setup.dtype)
-        mine = Track(launching(setup.launch, kernel, setup.constants), inputs, theirs.like, "cuda")
-        pair = run_race(mine, theirs, elements=theirs.elements, bytes_moved=theirs.bytes_moved, flops=setup.flops)
-        return RaceResult(gpu_device().name, pair)
+        pairs = tuple(_raced_here(kernel, setup) for setup in setups)
+        return RaceResult(gpu_device().name, pairs)
 
     def try_tests(self, tests: Any, subject: Subject, right: Subject) -> Outcome:
         """See `Backend`."""
         return try_here(tests, subject, right, _kernel_of)
+
+
+def _raced_here(kernel: Any, setup: RaceSetup) -> Pair:
+    check_gpu(setup.capability, setup.dtype)
+    check_unused()
+    inputs = setup.inputs()
+    work = None if setup.reference is None else launching(setup.launch, *setup.reference)
+    theirs = Reference(work, inputs, "cuda", expected=setup.expected, what=setup.label, dtype=setup.dtype)
+    mine = Track(launching(setup.launch, kernel, setup.constants), inputs, theirs.like, "cuda")
+    return run_race(mine, theirs, elements=theirs.elements, bytes_moved=theirs.bytes_moved, flops=setup.flops)
 
 
 @cache

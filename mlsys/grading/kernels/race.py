@@ -100,10 +100,10 @@ class RaceSetup:
 
 @dataclass(frozen=True)
 class RaceResult:
-    """The device of a race, and the times of both sides."""
+    """The device of a race, and the times of both sides for each shape, in the order of the setups."""
 
     device: str
-    pair: Pair
+    pairs: tuple[Pair, ...]
 
 
 class Side(Protocol):

@@ -124,10 +124,10 @@ def speed(
         WrongAnswer: if a config is not a dict of positive ints, or the kernel's result is wrong.
     """
     constants = {shape: checked_config(config(shape, dtype), f"config({shape}, {dtype!r})") for shape in shapes}
-    draws, pairs, device = Draws("speed"), {}, ""
+    draws = Draws("speed")
     work = {shape: op(shape, dtype) for shape in shapes} if op else {}
-    for shape, chosen in constants.items():
-        setup = RaceSetup(
+    setups = [
+        RaceSetup(
             shape,
             dtype,
             chosen,
@@ -138,9 +138,10 @@ def speed(
             capability=capability,
             flops=float(work[shape].flop_count) if op else 0.0,
         )
-        result = current_backend().race(kernel, setup)
-        device, pairs[shape] = result.device, result.pair
-    return Speed(device, beside(reference), pairs, dtype, work)
+        for shape, chosen in constants.items()
+    ]
+    result = current_backend().race(kernel, setups)
+    return Speed(result.device, beside(reference), dict(zip(constants, result.pairs, strict=True)), dtype, work)
 
 
 def _with_constants(

@@ -1,6 +1,5 @@
 """One side of a race: a kernel with separate inputs and outputs for every call of a lap; and the reference's side."""
 
-import hashlib
 import math
 import secrets
 import time
@@ -21,7 +20,6 @@ GAP_BYTES = 64 * 1024
 
 _ALIGNMENT = 512  # bytes: as torch's own tensors on a GPU; a kernel's tensor descriptors need 128
 _PAGE = 2**21  # bytes in which torch takes memory from a GPU: a whole number of them leaves no rest behind the buffer
-_RUN = 32  # elements that stay together when inputs are drawn anew
 
 
 class Track:
@@ -122,10 +120,11 @@ class Track:
 
     def _put(self, inputs: "Sequence[tuple[torch.Tensor, ...]]", seed: int, calls: Sequence[int]) -> None:
         """Write the inputs that a seed gives to these calls into their tensors."""
+        from mlsys.grading.kernels.reorder import put_reordered
+
         for number, values in enumerate(self._values):
-            drawn = _in_other_orders(values, [f"{seed}/{call}/{number}" for call in calls])
-            for tensors, one in zip(inputs, drawn, strict=True):
-                tensors[number].copy_(one.view(tensors[number].shape))
+            keys = [f"{seed}/{call}/{number}" for call in calls]
+            put_reordered(values, keys, [tensors[number] for tensors in inputs])
 
     def _lay_out(self, calls: int) -> None:
         """Take one buffer for all tensors of a lap; its end is there to be written right before the clock starts."""
@@ -221,7 +220,7 @@ class Track:
         self._fill(again, inputs, seed)
         for mine, theirs in zip(outputs, self._outputs, strict=True):
             mine.view(torch.uint8).copy_(theirs.view(torch.uint8))
-        same = torch.equal(again, self._buffer)
+        same = torch.equal(again.view(torch.int64), self._buffer.view(torch.int64))  # 8 bytes at a time
         if same:
             del again, inputs, outputs
             self._give_back()
@@ -331,36 +330,9 @@ def _generator(seed: int, part: str, device: str) -> "torch.Generator":
     """Return a stream of random numbers for one part of a lap; the same in every process on the same device."""
     import torch
 
-    return torch.Generator(device).manual_seed(_number(f"{seed}/{part}") >> 1)
+    from mlsys.grading.kernels.reorder import number_of
 
-
-def _number(text: str) -> int:
-    """Return a number of 64 bits that tells nothing about the text."""
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
-
-
-def _in_other_orders(values: "torch.Tensor", keys: Sequence[str]) -> "torch.Tensor":
-    """Return a row for each key: the same values in an order that follows from the key.
-
-    Short runs stay together, and run `i` comes from place `(i step + first) mod count`, where step and count share no
-    factor. To draw random orders, or one order after the other, would take most of a race's time.
-    """
-    import torch
-
-    run = _RUN if values.numel() >= 64 * _RUN else 1
-    count = values.numel() // run
-    if count < 2:
-        return values.expand(len(keys), -1)
-    steps, firsts = ([1 + _number(f"{key}/{what}") % count for key in keys] for what in ("step", "first"))
-    while math.gcd(math.prod(steps), count) > 1:
-        steps = [step + (math.gcd(step, count) > 1) for step in steps]
-    step, first = (torch.tensor(numbers, device=values.device).unsqueeze(1) for numbers in (steps, firsts))
-    order = torch.arange(count, device=values.device).mul(step).add_(first).remainder_(count)
-    runs = values[: count * run].view(torch.uint8).view(count, -1)
-    if run > 1:
-        runs = runs.view(torch.complex128)  # 16 bytes at a time
-    moved = runs[order].view(len(keys), -1).view(values.dtype)
-    return torch.cat([values[count * run :].expand(len(keys), -1), moved], 1)
+    return torch.Generator(device).manual_seed(number_of(f"{seed}/{part}") >> 1)
 
 
 def _extent(shape: Shape, stride: Sequence[int]) -> int:

@@ -80,11 +80,12 @@ def serve(channel: Channel) -> None:
 
 
 class Launcher:
-    """State of a launcher: the names of the lab's setup, and its side of a race."""
+    """State of a launcher: the names of the lab's setup, and its side of a race, a track for each shape."""
 
     def __init__(self) -> None:
         self.setup: dict[str, Any] = {}
-        self._track: Track | None = None
+        self._tracks: dict[int, Track] = {}
+        self._number = 0  # of the shape that is timed
         self._called: dict[tuple[str, str, KernelSource | None, str], Called] = {}
 
     def answer(self, request: LauncherRequest, arrays: list[Tensor], results: list[Tensor]) -> Message:
@@ -104,6 +105,7 @@ class Launcher:
             case LoadLaps():
                 if request.waiting is not None:
                     check_unused(request.waiting)
+                self._number = request.number
                 self.track.load(request.calls)
                 return Done()
             case RunLap():
@@ -123,15 +125,15 @@ class Launcher:
 
     @property
     def track(self) -> Track:
-        """The prepared side of a race."""
-        assert self._track is not None
-        return self._track
+        """The side of a race, for the shape that is timed."""
+        return self._tracks[self._number]
 
     @property
     def reference(self) -> Reference:
-        """The prepared side of a race, which is the reference's."""
-        assert isinstance(self._track, Reference)
-        return self._track
+        """The side of a race, which is the reference's, for the shape that is timed."""
+        track = self.track
+        assert isinstance(track, Reference)
+        return track
 
     def _try_subject(self, request: TrySubject, arrays: list[Tensor], results: list[Tensor]) -> SubjectCalled:
         asked = digest_of((request.args, request.kwargs), arrays)
@@ -157,12 +159,11 @@ class Launcher:
         import torch
 
         check_gpu(request.capability, request.dtype)
-        self._track = None  # gives its memory back before the next one takes its own
         kernel = request.kernel and define(request.kernel, REFERENCE_KERNEL)
         work = launching(self.setup[request.launch], kernel, request.constants) if kernel else None
         expected = self.setup.get(request.expected) or getattr(torch, request.expected)
         about = {"expected": expected, "what": request.what, "dtype": request.dtype}
-        self._track = made = Reference(work, decode(request.inputs, arrays), RACE_DEVICE, **about)
+        self._tracks[request.number] = made = Reference(work, decode(request.inputs, arrays), RACE_DEVICE, **about)
         call_s = made.prepare()
         shape, dtype = made.like
         return ReferencePrepared(
@@ -178,10 +179,9 @@ class Launcher:
         import torch
 
         check_gpu(request.capability, request.dtype)
-        self._track = None
         work = launching(self.setup[request.launch], define(request.kernel, KERNEL), request.constants)
         like = tuple(request.out_shape), getattr(torch, request.out_dtype)
-        self._track = made = Track(work, decode(request.inputs, arrays), like, RACE_DEVICE)
+        self._tracks[request.number] = made = Track(work, decode(request.inputs, arrays), like, RACE_DEVICE)
         return CandidatePrepared(made.prepare())
 
 

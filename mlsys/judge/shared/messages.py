@@ -133,9 +133,10 @@ class TrySubject(Message, frozen=True, tag="subject"):
 
 
 class PrepareReference(Message, frozen=True, tag="prepare reference"):
-    """Ask a launcher to prepare the reference's side of a race.
+    """Ask a launcher to prepare the reference's side of a race for one shape.
 
     Attributes:
+        number: of the shape in its race.
         inputs: tensors, encoded.
         expected: name of the function that gives the right result: of the lab's setup, or else of torch.
         what: the result's name in messages.
@@ -146,6 +147,7 @@ class PrepareReference(Message, frozen=True, tag="prepare reference"):
         constants: of the reference kernel.
     """
 
+    number: int
     inputs: Any
     expected: str
     what: str
@@ -157,8 +159,21 @@ class PrepareReference(Message, frozen=True, tag="prepare reference"):
 
 
 class PrepareCandidate(Message, frozen=True, tag="prepare candidate"):
-    """Ask a launcher to prepare the side of the student's kernel; `out_shape` and `out_dtype` are the reference's."""
+    """Ask a launcher to prepare the student's side of a race for one shape.
 
+    Attributes:
+        number: of the shape in its race.
+        inputs: tensors, encoded.
+        kernel: its source.
+        constants: of the kernel.
+        launch: name of the lab's function that launches.
+        dtype: name of the format.
+        capability: least CUDA compute capability.
+        out_shape: of the reference's output.
+        out_dtype: torch's name of the reference's output's.
+    """
+
+    number: int
     inputs: Any
     kernel: KernelSource
     constants: dict[str, int]
@@ -170,13 +185,15 @@ class PrepareCandidate(Message, frozen=True, tag="prepare candidate"):
 
 
 class LoadLaps(Message, frozen=True, tag="load"):
-    """Ask for memory for laps of so many calls.
+    """Ask for memory for laps of so many calls; what follows, up to `EndLaps`, is about this shape.
 
     Attributes:
+        number: of the shape in its race, as it was prepared.
         calls: of a lap.
         waiting: other processes of the grading that may hold memory of the GPU; None if there is nothing to look for.
     """
 
+    number: int
     calls: int
     waiting: int | None = None
 
