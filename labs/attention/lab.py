@@ -993,7 +993,7 @@ check_gqa(*large(draw, 2, 1, 40, 40, 16), "scores above 88, float16")
 # of 16 keys brings.
 still, keys = torch.zeros(1, 1024, 16, dtype=torch.float16, device=DEVICE), rows_of(draw, 1, 1024, 16, dtype="float16")
 values = torch.full_like(keys, 0.50625)
-check_gqa(still, keys, values, "a long sum of float16 products", blocks=(1024, 16), both=False)
+check_gqa(still, keys, values, "a long sum of float16 products", blocks=(256, 16), both=False)
 ### BEGIN HIDDEN TESTS
 for layouts in [("row", "tokens", "sliced"), ("tokens", "row", "offset")]:
     parts, each, n = draw.integer(1, 3), draw.integer(2, 4), draw.ragged(5, 70)
@@ -1422,7 +1422,7 @@ grading.compare(
     doubled=blocked_bytes(1, 8192, 64, 128, 2) / blocked_bytes(1, 4096, 64, 128, 2),
     rescaled=absorb((3.0, 10.0, [0.0]), [5.0], [[0.0]])[1] - 1,
     causal_share=sum(kept) / 16**2,
-    share_of_library=race.pairs[RACES[1]].ratio if DEVICE == "cuda" else None,
+    share_of_library=race.pairs[RACES[1]].ratio if "race" in globals() else None,
 )
 
 # %% [markdown]

@@ -1660,7 +1660,7 @@ grading.compare(
     cache_share=cache_bytes(12, 768, 1024, 2) / (weight_bytes(12, 768, 50257, 2) + cache_bytes(12, 768, 1024, 2)),
     mlp_share=8 * 768**2 / (12 * 768**2),
     idle_share=1 - 12 / 132,
-    times_library=race.pairs[RACES[0]].ratio if DEVICE == "cuda" else None,
+    times_library=race.pairs[RACES[0]].ratio if "race" in globals() else None,
 )
 
 # %% [markdown]

@@ -1483,7 +1483,7 @@ grading.compare(
     zero_share=1 - real**2 / (7 * 3) ** 2,
     fused_gain=separate_bytes(32, 56, 64, 256, 1, 1, 0, 2) / fused_bytes(32, 56, 64, 256, 1, 1, 0, 2),
     pieces=len({channel * channel_bytes // 32 for channel in range(32)}),
-    share_of_library=race.pairs[RACES[2]].ratio if DEVICE == "cuda" else None,
+    share_of_library=race.pairs[RACES[2]].ratio if "race" in globals() else None,
 )
 
 # %% [markdown]

@@ -89,14 +89,18 @@ def abilities(device: Device) -> Iterator[Finding]:
         yield Finding(
             "no" if fault else "yes", f"labs for correctness, in Triton's interpreter on the CPU; {fault}".rstrip("; ")
         )
-        yield Finding("no", "speed questions and tensor-core challenges: they wait for a GPU (Colab has one)")
+        yield Finding("no", "speed questions: they wait for a GPU (Colab has one; some need a newer one)")
         return
     others = other_jobs()
     if others:
         yield Finding("no", f"timing: this GPU is in use by {others}; wait, or use another GPU")
-    yield Finding("yes", "labs, compiled for this GPU, speed questions included")
+    yield Finding("yes", "labs, compiled for this GPU, and speed questions in fp32")
     yield Finding("yes" if device.has_bf16 else "no", "bf16 in kernels")
-    yield Finding("yes" if device.has_triton_tensor_cores else "no", "tensor-core challenges")
+    yield (
+        Finding("yes", "int8 products and speed questions for tensor cores")
+        if device.has_triton_tensor_cores
+        else Finding("no", "int8 products and speed questions for tensor cores: they wait for compute capability 8.0")
+    )
 
 
 def traps(device: Device) -> Iterator[str]:

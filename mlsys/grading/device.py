@@ -35,7 +35,8 @@ def use_device() -> str:
     if torch_sees_gpu():
         import torch
 
-        print(f"Kernels run on {torch.cuda.get_device_name()}; nothing has to wait.")
+        name, (major, minor) = torch.cuda.get_device_name(), torch.cuda.get_device_capability()
+        print(f"Kernels run on {name}, compute capability {major}.{minor}. Questions that need more than that wait.")
         return "cuda"
     if "triton" in sys.modules and os.environ.get("TRITON_INTERPRET") != "1":
         raise TritonTooEarly("triton is already imported: restart the kernel and run this cell first")

@@ -99,7 +99,12 @@ def kernels_of_labs(names=None):
     found = {}
     for name in names or find_labs(ROOT):
         launches = {}
-        _run_lab(Lab.load(ROOT / "labs" / name / "lab.py"), launches)
+
+        def keep(kernel, grid, args, kwargs, launches=launches):
+            launches.setdefault(kernel.__name__, (kernel, []))[1].append(Launch(grid, *_copies(args, kwargs)))
+
+        for _ in run_lab(Lab.load(ROOT / "labs" / name / "lab.py"), keep):
+            pass
         for kernel, kept in launches.values():
             if kernel.__name__ in WRONG_ON_PURPOSE | WRITTEN | WHOLE_TOKEN:
                 continue
@@ -122,29 +127,42 @@ def _poison_outputs(kernel, launch):
             run.tensors[name].fill_(float("nan"))
 
 
-def _run_lab(lab, launches):
+def run_lab(lab, keep):
+    """Run the code of a lab as a notebook does, and call `keep(kernel, grid, args, kwargs)` before each launch.
+
+    Yields each cell after it ran, the lab's names, and the `NeedsGpu` that ended the cell, or None. Launches on device
+    "meta" are kept and not run.
+    """
     run = InterpretedFunction.run
 
-    def keep(kernel, *args, grid, warmup, **kwargs):
-        copied = Launch(grid, *_copies(args, kwargs))
-        launches.setdefault(kernel.__name__, (kernel, []))[1].append(copied)
-        return run(kernel, *args, grid=grid, warmup=warmup, **kwargs)
+    def kept(kernel, *args, grid, warmup, **kwargs):
+        keep(kernel, grid, args, kwargs)
+        if not any(torch.is_tensor(one) and one.is_meta for one in args):
+            run(kernel, *args, grid=grid, warmup=warmup, **kwargs)
 
     module = ModuleType("__main__")
     check_source, backend.check_source = backend.check_source, lambda kernel: None  # it reads one cell's file
-    InterpretedFunction.run, guard.inspected = keep, lambda kernel: kernel
+    InterpretedFunction.run, guard.inspected = kept, lambda kernel: kernel
     try:
-        with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            for cell in lab.cells:
-                label = f"{lab.name}-{cell.id}.py"
-                linecache.cache[label] = (len(cell.source), None, cell.source.splitlines(True), label)
-                if cell.kind == "code":
-                    with contextlib.suppress(NeedsGpu):
-                        exec(compile(cell.source, label, "exec"), module.__dict__)
+        for cell in lab.cells:
+            label = f"{lab.name}-{cell.id}.py"
+            linecache.cache[label] = (len(cell.source), None, cell.source.splitlines(True), label)
+            if cell.kind == "code":
+                yield cell, module.__dict__, run_cell(cell.source, label, module.__dict__)
     finally:
         InterpretedFunction.run, guard.inspected = run, inspection.inspected
         backend.check_source = check_source
+
+
+def run_cell(source, label, names):
+    """Run one cell in silence, and return the `NeedsGpu` that ended it, or None."""
+    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            exec(compile(source, label, "exec"), names)
+        except NeedsGpu as waits:
+            return waits
+    return None
 
 
 def _copies(args, kwargs):
