@@ -173,14 +173,15 @@ class _Timing(LocalBackend):
     def __init__(self, lab):
         self.lab = lab
 
-    def race(self, kernel, setup):
-        races.check_gpu(setup.capability, setup.dtype)
-        draw = setup.inputs.func
-        inputs = draw(_Shapes("speed", "meta"), *setup.inputs.args[1:])
-        out = setup.expected(*inputs)
-        for one, constants in ((kernel, setup.constants), *filter(None, [setup.reference])):
-            setup.launch(self.lab.asked(one), constants, out, *inputs)
-        return races.RaceResult("a GPU", Pair(1.0, 1.0, 1.0, 1.0, 1.0))
+    def race(self, kernel, setups):
+        for setup in setups:
+            races.check_gpu(setup.capability, setup.dtype)
+            draw = setup.inputs.func
+            inputs = draw(_Shapes("speed", "meta"), *setup.inputs.args[1:])
+            out = setup.expected(*inputs)
+            for one, constants in ((kernel, setup.constants), *filter(None, [setup.reference])):
+                setup.launch(self.lab.asked(one), constants, out, *inputs)
+        return races.RaceResult("a GPU", (Pair(1.0, 1.0, 1.0, 1.0, 1.0),) * len(setups))
 
 
 class _Shapes(Draws):
