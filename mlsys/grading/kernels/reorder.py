@@ -53,29 +53,30 @@ def put_reordered(values: torch.Tensor, keys: Sequence[str], targets: Sequence[t
 def put_with_kernel(
     values: torch.Tensor, run: int, steps: Sequence[int], firsts: Sequence[int], targets: Sequence[torch.Tensor]
 ) -> None:
-    """Write runs of a multiple of 4 bytes into contiguous targets, by one launch for all of them."""
+    """Write runs of 4, 8, 16, ... bytes into contiguous targets, by one launch for all of them."""
     count = values.numel() // run
     words = values.element_size() * run // 4
+    shift = words.bit_length() - 1  # a division of 64 bits for every word would take longer than to move it
     numbers = torch.tensor([[one.data_ptr() for one in targets], steps, firsts], device=values.device)
     grid = (triton.cdiv(count * words, _BLOCK), len(targets))
-    reorder_kernel[grid](values.view(torch.uint8), numbers, len(targets), count, words, BLOCK=_BLOCK)
+    reorder_kernel[grid](values.view(torch.uint8), numbers, len(targets), count, shift, BLOCK=_BLOCK)
     if count * run < values.numel():
         for target in targets:
             target.view(-1)[count * run :] = values[count * run :]
 
 
-@triton.jit(do_not_specialize=["calls", "count", "words"])
-def reorder_kernel(values_ptr, numbers_ptr, calls, count, words, BLOCK: tl.constexpr):
-    """Write runs of `words` words of 4 bytes; `numbers` has the address, the step and the first run of each call."""
+@triton.jit(do_not_specialize=["calls", "count", "shift"])
+def reorder_kernel(values_ptr, numbers_ptr, calls, count, shift, BLOCK: tl.constexpr):
+    """Write runs of 2^shift words of 4 bytes; `numbers` has the address, the step and the first run of each call."""
     call = tl.program_id(1)
     target_ptr = tl.load(numbers_ptr + call).to(tl.pointer_type(tl.int32))
     step = tl.load(numbers_ptr + calls + call)
     first = tl.load(numbers_ptr + 2 * calls + call)
     place = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    run = place // words
-    from_run = (run * step + first) % count
+    run = place >> shift
+    source = ((run * step + first) % count << shift) + (place - (run << shift))
     inside = run < count
-    word = tl.load(values_ptr.to(tl.pointer_type(tl.int32)) + from_run * words + place % words, mask=inside)
+    word = tl.load(values_ptr.to(tl.pointer_type(tl.int32)) + source, mask=inside)
     tl.store(target_ptr + place, word, mask=inside)
 
 
