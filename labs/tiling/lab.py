@@ -1049,7 +1049,7 @@ grading.compare(
     saves_by_tile=untiled / tiled,
     saves_by_memory=small / large,
     cost_of_two_more=tiled_bytes(130, 130, 130, 64, 64, 4) / tiled_bytes(128, 128, 128, 64, 64, 4),
-    share_of_library=race.pairs[RACES[0]].ratio if DEVICE == "cuda" else None,
+    share_of_library=race.pairs[RACES[0]].ratio if "race" in globals() else None,
 )
 
 # %% [markdown]
