@@ -120,7 +120,7 @@ class Track:
 
     def _put(self, inputs: "Sequence[tuple[torch.Tensor, ...]]", seed: int, calls: Sequence[int]) -> None:
         """Write the inputs that a seed gives to these calls into their tensors."""
-        from mlsys.grading.kernels.reorder import put_reordered
+        from mlsys.measure.reorder import put_reordered
 
         for number, values in enumerate(self._values):
             keys = [f"{seed}/{call}/{number}" for call in calls]
@@ -330,7 +330,7 @@ def _generator(seed: int, part: str, device: str) -> "torch.Generator":
     """Return a stream of random numbers for one part of a lap; the same in every process on the same device."""
     import torch
 
-    from mlsys.grading.kernels.reorder import number_of
+    from mlsys.measure.reorder import number_of
 
     return torch.Generator(device).manual_seed(number_of(f"{seed}/{part}") >> 1)
 

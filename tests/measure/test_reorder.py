@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from mlsys.grading.kernels.reorder import put_reordered, put_with_kernel
+from mlsys.measure.reorder import put_reordered, put_with_kernel
 
 
 @pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float16, torch.float32, torch.int64])
