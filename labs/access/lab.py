@@ -1036,7 +1036,7 @@ for kind in ("float32", "float16"):
         check_bags(*lists, rows, wide, "other sizes", 2**power, arrangement, kind)
 for width in (1, 2, 4, 8):
     across, picked = draw.integer(1, 90), [draw.integer(0, 500) for _ in range(6)]
-    # Of four rows one after the other, each 24 bytes longer than whole sectors, two touch a sector more than an aligned one does.
+    # Of four rows one after the other, each 24 bytes longer than whole sectors, two touch one more than aligned ones.
     first, longer = draw.integer(0, 500), (32 * draw.integer(0, 2) + 24) // width
     for chosen, wide in ((picked, across), (list(range(first, first + 4)), longer)):
         replayed = sum(warp_transactions([row * wide * width], element_bytes=wide * width).sectors for row in chosen)

@@ -16,7 +16,7 @@ from mlsys.grading.kernels.source import KernelSource, kernel_source
 from mlsys.grading.subjects import Outcome, Subject
 from mlsys.grading.verdicts import NeedsGpu, NotAKernel, WrongAnswer
 from mlsys.judge.sandbox.protocol.shared_buffer import Tensor
-from mlsys.judge.session import LAUNCHER, REFERENCE, Session
+from mlsys.judge.session import LAUNCHER, MAX_CALL_S, REFERENCE, Session
 from mlsys.judge.shared.messages import (
     CandidatePrepared,
     CompareOutput,
@@ -42,9 +42,6 @@ if TYPE_CHECKING:
     import torch
 
 _M = TypeVar("_M", bound=Message)
-
-MAX_EXCLUSIVE_S = 30.0
-"""Longest timing of a race, all its shapes, in seconds, during which no other question uses the GPU."""
 
 
 class StudentFunction:
@@ -105,7 +102,7 @@ class SessionBackend:
             for number, (setup, reference) in enumerate(zip(setups, references, strict=True))
         ]
         with session.alone_on_gpu() as waiting:
-            until_s = time.monotonic() + MAX_EXCLUSIVE_S
+            until_s = time.monotonic() + MAX_CALL_S
             try:
                 pairs = tuple(shape.timed(until_s, waiting) for shape in shapes)
             except BaseException:
@@ -201,8 +198,8 @@ class _Shape:
         # Of each question that waits, two processes hold memory of the GPU; of this one, the other side's.
         candidate = _RemoteSide(self.session, LAUNCHER, self.number, self.call_s, until_s, waiting=2 * waiting + 1)
         reference = _RemoteSide(self.session, REFERENCE, self.number, self.prepared.call_s, until_s)
-        size = {"elements": self.prepared.elements, "bytes_moved": self.prepared.bytes_moved}
-        return run_race(candidate, reference, **size, flops=self.flops)
+        elements, bytes_moved = self.prepared.elements, self.prepared.bytes_moved
+        return run_race(candidate, reference, elements=elements, bytes_moved=bytes_moved, flops=self.flops)
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,10 @@ ENTRIES = {
 """Entry function of each process."""
 
 MAX_CALL_S = 30.0
-"""Longest call or launch on a GPU, in seconds, compiling included; a kernel compiles in about one."""
+"""Longest call or launch on a GPU, compiling included, and longest timing of a race, in seconds.
+
+A kernel compiles in about one second. During a timing, of all shapes together, no other question uses the GPU.
+"""
 
 FUNCTION = object()
 """Result of `Session.value` for a function."""
