@@ -691,7 +691,7 @@ check_conv(images(draw, 2, 5, 4, 4), images(draw, 6, 3, 3, 4, "first"), "f has t
 check_conv(images(draw, 2, 5, 4, 4, "sliced"), images(draw, 6, 3, 3, 4, "column"), "slices with gaps", padding=1)
 x, f = images(draw, 2, 5, 4, 4, "offset"), images(draw, 6, 3, 3, 4, "sliced")
 check_conv(x, f, "y has the channels first", padding=1, launch=launch_conv_first)
-check_conv(images(draw, 1, 6, 6, 20), images(draw, 33, 3, 3, 20), "other tiles", tiles=(64, 32, 64))
+check_conv(images(draw, 1, 6, 6, 20), images(draw, 33, 3, 3, 20), "other tiles", tiles=(64, 16, 32))
 check_conv(images(draw, 1, 5, 5, 8, dtype="float16"), images(draw, 9, 3, 3, 8, dtype="float16"), "float16", padding=1)
 # Sums climb to several hundred and come back: digits that a short accumulator drops on the way are missing at the end.
 x, f = images(draw, 1, 4, 4, 1024, values="climbing"), images(draw, 16, 1, 1, 1024, values="negative")
@@ -699,7 +699,8 @@ check_conv(x.half(), f.half(), "a long sum of float16 products", tiles=(16, 16, 
 ### BEGIN HIDDEN TESTS
 for arrangement, other in [("last", "sliced"), ("first", "last"), ("sliced", "first"), ("offset", "column")]:
     taps, step, border = (draw.integer(1, 4), draw.integer(1, 3)), draw.integer(1, 3), draw.integer(0, 3)
-    depth, wanted = draw.integer(1, 21), tuple(16 << draw.integer(0, 1) for _ in "mnk")
+    depth, larger = draw.integer(1, 21), draw.integer(0, 2)
+    wanted = tuple(32 if which == larger else 16 for which in range(3))
     x = images(draw, draw.integer(1, 3), draw.integer(4, 9), draw.integer(4, 9), depth, arrangement)
     f = images(draw, draw.ragged(3, 35), *taps, depth, other)
     told = f"strides {x.stride()} and {f.stride()}"
@@ -1163,7 +1164,8 @@ race
 #
 # `images` draws images and filters, `right_conv(x, f, stride=2, padding=1)` gives the right result, and
 # `grading.assert_close(actual, expected, what="a stride of 2")` compares two tensors within the tolerance of their dtype.
-# `grading.Draws("g", DEVICE)` is what `images` draws from.
+# `grading.Draws("g", DEVICE)` is what `images` draws from. Make all tensors on `DEVICE`: when the lab is graded, this
+# question runs on a CPU.
 #
 # <details><summary>Hint 1</summary>
 # Look at the test cell of question c: which cases does it try, and which fault does each find? Cases can be combined:
@@ -1246,7 +1248,7 @@ def test_conv(conv):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "g-test", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "g", "role": "test", "needs": ["setup"]}
+# %% nbgrader={"grade": true, "grade_id": "g-test", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "g", "role": "test", "needs": ["setup"], "device": "cpu"}
 score = grading.score_tests(test_conv, right=right_example, wrong=EXAMPLES)
 scorecard.passed("g", score.fraction)
 

@@ -1618,7 +1618,8 @@ race
 #
 # `grading.Draws("k", DEVICE).matrix(rows, cols, dtype="float16", layout="sliced")` makes a random matrix; the layouts
 # are row, column, sliced and offset. `grading.assert_close(actual, expected, what="one row")` compares two tensors of the
-# same dtype within the tolerance of that dtype.
+# same dtype within the tolerance of that dtype. Make all tensors on `DEVICE`: when the lab is graded, this question runs
+# on a CPU.
 #
 # <details><summary>Hint 1</summary>
 # Look at the test cells of questions b and c: which cases do they try, and which fault does each case find? One case
@@ -1701,7 +1702,7 @@ def test_shift_scale(shift_scale):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "k-test", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "k", "role": "test", "needs": ["setup"]}
+# %% nbgrader={"grade": true, "grade_id": "k-test", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "k", "role": "test", "needs": ["setup"], "device": "cpu"}
 score = grading.score_tests(test_shift_scale, right=right_example, wrong=EXAMPLES)
 scorecard.passed("k", score.fraction)
 

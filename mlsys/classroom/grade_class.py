@@ -288,6 +288,7 @@ class _Grading:
                     cpu_limit_s=cpu_limit_s,
                     time_limit_s=time_limit_s(lab, plan.kind, cpu_limit_s),
                     pool=self.pool,
+                    later=self._later(),
                     state=plan.attempt_state,
                     advance=advance,
                 )
@@ -310,6 +311,11 @@ class _Grading:
                     elif old and self.options.submissions:
                         take_back(self.collected, self.tree, self.store, lab.name, judged.student, old.submission)
         return changes
+
+    def _later(self) -> tuple[str, ...]:
+        """Return the names of the questions that are timed on a GPU of this machine, which others use meanwhile."""
+        on_gpu = self.plan.kind == "gpu" and not self.pool.elsewhere
+        return tuple(one.name for one in self.plan.lab.questions if one.device == "gpu") if on_gpu else ()
 
     def _expected_s(self, attempts: int, reference_s: float) -> float:
         """Return how long judging should take in seconds, by the records of earlier runs, or by the reference."""

@@ -95,6 +95,8 @@ def abilities(device: Device) -> Iterator[Finding]:
     if others:
         yield Finding("no", f"timing: this GPU is in use by {others}; wait, or use another GPU")
     yield Finding("yes", "labs, compiled for this GPU, and speed questions in fp32")
+    if fault := interpreter_fault():
+        yield Finding("no", f"questions whose kernels are inspected or tested, in Triton's interpreter; {fault}")
     yield Finding("yes" if device.has_bf16 else "no", "bf16 in kernels")
     yield (
         Finding("yes", "int8 products and speed questions for tensor cores")

@@ -28,6 +28,10 @@ ANSWERS = (PREDICT, SOLUTION, WRITTEN)
 GRADED = (TEST, SPEED, WRITTEN)
 """Roles of the cells that carry points."""
 
+DEVICES = ("any", "cpu", "gpu")
+"""Where a question is judged: on the device of the class; on the CPU, since its kernels are interpreted everywhere; or
+on a GPU, where it is timed."""
+
 _GRADE_AND_SOLUTION = {
     SETUP: (False, False),
     PREDICT: (False, True),
@@ -45,7 +49,10 @@ class LabError(UserError):
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of a lab; `role` and `question` are empty for prose and for cells that are only shown."""
+    """One cell of a lab; `role` and `question` are empty for prose and for cells that are only shown.
+
+    `device` is one of `DEVICES`.
+    """
 
     id: str
     kind: str
@@ -85,8 +92,8 @@ def read_cell(cell: NotebookNode, where: str) -> Cell:
         raise LabError(f'{where}: role {role!r} needs nbgrader "points" above 0')
     if role != SETUP and not mlsys.get("question"):
         raise LabError(f'{where}: role {role!r} needs a question, such as "question": "c"')
-    if mlsys.get("device", "any") not in ("any", "gpu"):
-        raise LabError(f'{where}: device {mlsys["device"]!r} is not known; use "any" or "gpu"')
+    if mlsys.get("device", "any") not in DEVICES:
+        raise LabError(f"{where}: device {mlsys['device']!r} is not known; use one of {', '.join(DEVICES)}")
     _check_regions(cell.source, where, role)
     return Cell(
         id=cell["id"],
@@ -133,7 +140,10 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Question:
-    """What is graded together: the student's answer cells and the one cell that carries the points."""
+    """What is graded together: the student's answer cells and the one cell that carries the points.
+
+    `device` is one of `DEVICES`.
+    """
 
     name: str
     title: str
@@ -240,13 +250,14 @@ class Lab:
     def _question(self, graded: Cell) -> Question:
         members = [cell for cell in self.cells if cell.question == graded.question]
         needs = dict.fromkeys(name for cell in members for name in cell.needs)
+        devices = {cell.device for cell in members} - {"any"}
         return Question(
             name=graded.question,
             title=next((cell.title for cell in members if cell.title), ""),
             answers=tuple(cell for cell in members if cell.role in ANSWERS),
             graded=graded,
             needs=tuple(needs),
-            device="gpu" if "gpu" in {cell.device for cell in members} else "any",
+            device=min(devices, default="any"),
         )
 
     def _check(self, where: str) -> None:
@@ -268,6 +279,9 @@ class Lab:
                     )
                 if name != SETUP and question.name in self.question(name).needs:
                     raise LabError(f"{where}: questions {question.name!r} and {name!r} need each other")
+            devices = {cell.device for cell in self.cells if cell.question == question.name}
+            if "cpu" in devices and ("gpu" in devices or question.graded.role == SPEED):
+                raise LabError(f"{where}: question {question.name!r} is timed, so none of its cells can be for the CPU")
             if not question.answers and not any(name != SETUP for name in question.needs):
                 raise LabError(f"{where}: question {question.name!r} has no solution cell and needs no other question")
 

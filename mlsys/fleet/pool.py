@@ -187,7 +187,7 @@ class FleetPool:
                     names = tuple(one.question for one in judged.questions if one.verdict == "needs gpu")
                     steps[GPU].append(_Step(replace(step.task, only=names), GPU, judged))
                 elif step.first:
-                    yield step.first if judged.refused else _joined(step.first, judged)
+                    yield step.first if judged.refused else step.first.with_later(judged)
                 else:
                     yield judged
 
@@ -354,10 +354,3 @@ class FleetPool:
 
     def _say(self, text: str) -> None:
         self._console.print(f"Fleet: {text}", soft_wrap=True, markup=False, highlight=False)
-
-
-def _joined(first: Judged, on_gpu: Judged) -> Judged:
-    """Return what workers of both kinds found; as after a pass on a GPU, the record names the GPU and its versions."""
-    both = first.with_questions(on_gpu.questions)
-    seconds = first.seconds + on_gpu.seconds
-    return replace(both, device=on_gpu.device, gpu=on_gpu.gpu, versions=on_gpu.versions, seconds=seconds)

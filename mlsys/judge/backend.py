@@ -26,6 +26,7 @@ from mlsys.judge.shared.messages import (
     EndLaps,
     LapTime,
     LoadLaps,
+    LookAtMemory,
     MeasureRates,
     Message,
     PrepareCandidate,
@@ -33,15 +34,20 @@ from mlsys.judge.shared.messages import (
     ReadOutput,
     ReferencePrepared,
     RunLap,
+    TakenMemory,
     Value,
 )
 from mlsys.judge.shared.values import decode, encode
+from mlsys.measure.gpu_jobs import CONTEXT_BYTES
 from mlsys.measure.timing import Pair
 
 if TYPE_CHECKING:
     import torch
 
 _M = TypeVar("_M", bound=Message)
+
+SETTLE_S = 5.0
+"""Longest time for which memory may come back that a process has just held, in seconds."""
 
 
 class StudentFunction:
@@ -101,10 +107,11 @@ class SessionBackend:
             self._prepare_shape(number, source, setup, *reference)
             for number, (setup, reference) in enumerate(zip(setups, references, strict=True))
         ]
-        with session.alone_on_gpu() as waiting:
+        held_bytes = 2 * CONTEXT_BYTES + shapes[-1].prepared.held_bytes + shapes[-1].started.held_bytes
+        with session.alone_on_gpu(held_bytes) as others_bytes:
             until_s = time.monotonic() + MAX_CALL_S
             try:
-                pairs = tuple(shape.timed(until_s, waiting) for shape in shapes)
+                pairs = tuple(shape.timed(until_s, held_bytes + others_bytes) for shape in shapes)
             except BaseException:
                 session.end(LAUNCHER)  # others wait for the memory that they hold
                 session.end(REFERENCE)
@@ -155,7 +162,7 @@ class SessionBackend:
             CandidatePrepared,
             arrays=arrays,
         )
-        return _Shape(session, number, prepared, started.call_s, setup.flops)
+        return _Shape(session, number, prepared, started, setup.flops)
 
     def try_tests(self, tests: Any, subject: Subject, right: Subject) -> Outcome:
         """See `Backend`."""
@@ -185,18 +192,18 @@ def _name_of(kernel: object) -> str:
 
 @dataclass(frozen=True)
 class _Shape:
-    """A shape of a race that both sides have prepared; `call_s` is the candidate's."""
+    """A shape of a race that both sides have prepared: the reference, and then the candidate."""
 
     session: Session
     number: int
     prepared: ReferencePrepared
-    call_s: float
+    started: CandidatePrepared
     flops: float
 
-    def timed(self, until_s: float, waiting: int) -> Pair:
-        """Time the candidate against the reference, while so many other questions wait for the GPU."""
-        # Of each question that waits, two processes hold memory of the GPU; of this one, the other side's.
-        candidate = _RemoteSide(self.session, LAUNCHER, self.number, self.call_s, until_s, waiting=2 * waiting + 1)
+    def timed(self, until_s: float, held_bytes: int) -> Pair:
+        """Time the candidate against the reference, while this grading may hold so much of the GPU's memory."""
+        _check_unused(self.session, until_s, held_bytes)
+        candidate = _RemoteSide(self.session, LAUNCHER, self.number, self.started.call_s, until_s)
         reference = _RemoteSide(self.session, REFERENCE, self.number, self.prepared.call_s, until_s)
         elements, bytes_moved = self.prepared.elements, self.prepared.bytes_moved
         return run_race(candidate, reference, elements=elements, bytes_moved=bytes_moved, flops=self.flops)
@@ -211,13 +218,12 @@ class _RemoteSide:
     number: int
     call_s: float
     until_s: float
-    waiting: int | None = None
 
     def prepare(self) -> float:
         return self.call_s
 
     def load(self, calls: int) -> None:
-        self._ask(LoadLaps(self.number, calls, self.waiting), Done)
+        self._ask(LoadLaps(self.number, calls), Done)
 
     def lap(self, seed: int) -> float:
         return self._ask(RunLap(seed), LapTime)[0].call_s
@@ -238,5 +244,35 @@ class _RemoteSide:
         return Rates(rates.bytes_per_s, rates.flops_per_s, rates.cache_bytes)
 
     def _ask(self, request: Message, kind: type[_M], arrays: Sequence[Tensor] = ()) -> tuple[_M, list[Tensor]]:
-        limit_s = max(0.0, self.until_s - time.monotonic())
-        return self.session.ask_kernel_process(self.role, request, kind, arrays=arrays, limit_s=limit_s)
+        return _ask_until(self.session, self.until_s, self.role, request, kind, arrays)
+
+
+def _ask_until(
+    session: Session, until_s: float, role: str, request: Message, kind: type[_M], arrays: Sequence[Tensor] = ()
+) -> tuple[_M, list[Tensor]]:
+    limit_s = max(0.0, until_s - time.monotonic())
+    return session.ask_kernel_process(role, request, kind, arrays=arrays, limit_s=limit_s)
+
+
+def _check_unused(session: Session, until_s: float, held_bytes: int) -> None:
+    """Make sure that nothing but this grading holds much of the GPU's memory, by which another job shows in a sandbox.
+
+    Args:
+        session: of the question that is timed.
+        until_s: when the timing must have ended.
+        held_bytes: what the questions of this grading may hold, this one and those that wait for the GPU.
+
+    Raises:
+        NeedsGpu: there is another job.
+    """
+    settled_s = time.monotonic() + SETTLE_S
+    while True:
+        taken = _ask_until(session, until_s, LAUNCHER, LookAtMemory(), TakenMemory)[0].taken_bytes
+        if taken <= held_bytes:
+            return
+        if time.monotonic() > settled_s:
+            raise NeedsGpu(
+                f"{taken / 2**30:.1f} GiB of this GPU's memory are in use, and this grading can hold "
+                f"{held_bytes / 2**30:.1f} GiB: a timing would measure another job too; the points wait."
+            )
+        time.sleep(SETTLE_S / 50)

@@ -49,11 +49,14 @@ class GpuLock:
                 self._in_use = -1
 
     @contextmanager
-    def exclusive(self) -> Iterator[int]:
+    def exclusive(self, held_bytes: int = 0) -> Iterator[int]:
         """Hold the GPU exclusively, inside `shared`, once the questions that run now have ended.
 
-        Yields how many others wait for that, or to go on after it: their processes do nothing, but hold memory of the
-        GPU. A timing inside a question that already has the GPU to itself goes on at once.
+        Yields how many bytes of the GPU's memory others may hold that wait for the same, or to go on after it: their
+        processes do nothing. A timing inside a question that already has the GPU to itself goes on at once.
+
+        Args:
+            held_bytes: what this question may hold, for others to know.
         """
         mark = self._folder / f"waits-{os.getpid()}"
         if self._is_alone:
@@ -61,6 +64,7 @@ class GpuLock:
             return
         with self._file(mark.name) as waiting:
             fcntl.flock(waiting, fcntl.LOCK_EX)
+            os.pwrite(waiting, f"{held_bytes:d}".encode(), 0)
             # A part of the lock, held while waiting for all others to give theirs back, would be a deadlock of two.
             fcntl.flock(self._in_use, fcntl.LOCK_UN)
             try:
@@ -94,8 +98,8 @@ class GpuLock:
             fcntl.flock(self._in_use, fcntl.LOCK_SH)
 
     def _waiting(self, own: Path) -> int:
-        marks = (path for path in self._folder.glob("waits-*") if path != own)
-        return sum(self._is_locked(mark.name, fcntl.LOCK_SH) for mark in marks)
+        marks = [path for path in self._folder.glob("waits-*") if path != own]
+        return sum(int(mark.read_bytes()) for mark in marks if self._is_locked(mark.name, fcntl.LOCK_SH))
 
     def _is_locked(self, name: str, against: int) -> bool:
         """Return whether a lock of this kind cannot be had at once."""

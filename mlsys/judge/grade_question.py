@@ -72,7 +72,7 @@ class Grader:
         self, submission: Submission, question: Question, device: str, *, seed: int, limits: Limits = LIMITS
     ) -> Verdict:
         """See `grade_question`."""
-        kind = check_device(device)
+        kind = check_device("cpu" if question.device == "cpu" else device)
         sandbox = self.sandbox_for(submission.lab, kind, limits)
         where = "cuda" if kind == "gpu" else "cpu"
         tests = plain_python(question.graded.source)

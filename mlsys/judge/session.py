@@ -258,17 +258,20 @@ class Session:
         self._raced = True
 
     @contextmanager
-    def alone_on_gpu(self) -> Iterator[int]:
+    def alone_on_gpu(self, held_bytes: int) -> Iterator[int]:
         """Hold the GPU exclusively; the time of waiting for it counts for no process.
 
-        Yields how many processes wait for their own timing.
+        Yields how many bytes of the GPU's memory other questions may hold, which wait for their own timing.
+
+        Args:
+            held_bytes: what the processes of this question may hold.
         """
         assert self._gpu_lock is not None, "on a CPU nothing is timed alone"
         asked_s = time.monotonic()
-        with self._gpu_lock.exclusive() as waiting:
+        with self._gpu_lock.exclusive(held_bytes) as others_bytes:
             self._allow(time.monotonic() - asked_s)
             try:
-                yield waiting
+                yield others_bytes
             finally:
                 done_s = time.monotonic()
         self._allow(time.monotonic() - done_s)  # other timings come first before this question goes on

@@ -25,19 +25,20 @@ class GpuProcess:
         return f"{self.name} (process {self.pid}, {self.memory_mib} MiB)"
 
 
-def other_jobs(waiting: int = 0) -> str:
+def other_jobs() -> str:
     """Name what else uses torch's current GPU; "" if nothing shows. Call it before allocating much.
 
     Processes are named where NVIDIA's management library lists them; one in another container shows by its memory.
-
-    Args:
-        waiting: how many processes that cannot be seen from here are known to be idle; each may take `CONTEXT_BYTES`.
     """
+    return describe_others(listed_processes(), os.getpid(), taken_bytes())
+
+
+def taken_bytes() -> int:
+    """Return how many bytes of torch's current GPU torch does not hold here: our context's, and those of others."""
     import torch
 
     free, total = torch.cuda.mem_get_info()
-    taken = total - free - torch.cuda.memory_reserved()
-    return describe_others(listed_processes(), os.getpid(), taken - waiting * CONTEXT_BYTES)
+    return int(total - free - torch.cuda.memory_reserved())
 
 
 def refuse_shared_gpu() -> None:

@@ -1,6 +1,7 @@
 import dataclasses
 import os
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import nbformat
@@ -38,13 +39,17 @@ print(1 / 0)"""
 QUOTES = '"' * 3
 
 
-def make_lab(tests: str, needs: list[str] | None = None) -> Lab:
+def make_lab(tests: str, needs: list[str] | None = None, device: str = "any") -> Lab:
     """A lab whose question q asks for `answer`, and whose question p it may need."""
 
     def cell(source: str, identifier: str, role: str, question: str = "") -> nbformat.NotebookNode:
         graded, solution = role == "test", role == "solution"
         flags = {"grade": graded, "solution": solution, "locked": not solution, "grade_id": identifier, **NBGRADER}
-        about = {"role": role, "question": question, "needs": needs or ["setup"]} if question == "q" else {}
+        about = (
+            {"role": role, "question": question, "needs": needs or ["setup"], "device": device}
+            if question == "q"
+            else {}
+        )
         metadata = {"nbgrader": {**flags, "points": 2} if graded else flags}
         metadata["mlsys"] = {"role": role, "question": question} | about
         return nbformat.v4.new_code_cell(source, id=identifier, metadata=metadata)
@@ -250,6 +255,16 @@ def test_versions_are_known() -> None:
 def test_a_gpu_that_is_not_there_is_an_error_and_not_a_fallback() -> None:
     with pytest.raises(UserError, match="no CUDA GPU found here"):
         check_device("gpu")
+
+
+def test_a_question_for_the_cpu_runs_there_whatever_the_device_of_the_class() -> None:
+    cells = (StudentCell("q-answer", "import os\ndef answer(): return os.environ['TRITON_INTERPRET']"),)
+    for device in ("cpu", "any"):
+        lab = make_lab("assert answer() == '1'", device=device)
+        with nullcontext() if device == "cpu" else pytest.raises(UserError, match="no CUDA GPU found here"):
+            assert (
+                grade_question(Submission(lab, cells), lab.question("q"), "gpu", seed=7, limits=FAST).name == "passed"
+            )
 
 
 def test_parent_cannot_be_killed_from_inside() -> None:

@@ -6,13 +6,15 @@ import pytest
 from helpers import cpu_launcher
 from helpers.judging import COPY, LAUNCH, SETUP, question_cells
 
-from mlsys.judge import session
+from mlsys.judge import backend, session
 from mlsys.judge.gpu_lock import GpuLock
 from mlsys.judge.run_tests import judge
 from mlsys.judge.sandbox.host.sandbox import Sandbox
 from mlsys.judge.sandbox.protocol.limits import Limits
 from mlsys.judge.session import LAUNCHER, REFERENCE, STUDENT
+from mlsys.judge.shared.messages import LookAtMemory, TakenMemory
 from mlsys.judge.site import site
+from mlsys.measure.gpu_jobs import CONTEXT_BYTES
 
 RIVAL = COPY.partition("def copy(x)")[0].replace("copy_kernel", "rival_kernel")
 TESTS = """
@@ -93,3 +95,33 @@ def test_a_wrong_config_ends_before_any_process_of_a_race_starts(race):
     verdict, asked = race(COPY + CONFIG.replace("16", "'16'"))
     assert verdict.name == "wrong answer"
     assert {role for role, _, _ in asked} == {STUDENT}
+
+
+@pytest.fixture
+def taken(monkeypatch):
+    """Have the launcher say of the GPU's memory what a test puts into the list, the last one for ever."""
+    found, plain = [], backend._ask_until
+
+    def ask(session, until_s, role, request, *rest):
+        if isinstance(request, LookAtMemory):
+            assert role == LAUNCHER
+            return TakenMemory(found.pop(0) if len(found) > 1 else found[0]), []
+        return plain(session, until_s, role, request, *rest)
+
+    monkeypatch.setattr(backend, "_ask_until", ask)
+    monkeypatch.setattr(backend, "SETTLE_S", 0.2)
+    return found
+
+
+def test_memory_that_a_process_still_gives_back_does_not_stop_a_race(race, taken):
+    taken += [80 * 2**30, 70 * 2**30, 2 * CONTEXT_BYTES]
+    assert race(COPY + CONFIG)[0].name in ("passed", "slow")
+
+
+def test_beside_another_job_nothing_is_timed_and_the_student_reads_why(race, taken):
+    taken += [2 * CONTEXT_BYTES + 1]
+    verdict, asked = race(COPY + CONFIG)
+    assert verdict.name == "needs gpu"
+    assert "3.0 GiB of this GPU's memory are in use, and this grading can hold 3.0 GiB" in verdict.message
+    assert "would measure another job" in verdict.message
+    assert not any(kind == "load" for _, kind, _ in asked)

@@ -56,7 +56,7 @@ def test_waiting_for_other_timings_takes_no_time_of_a_question(session, judging_
 
     class Busy:
         @contextmanager
-        def exclusive(self):
+        def exclusive(self, _):
             time.sleep(0.2 * limit_s)
             yield 0
             time.sleep(1.1 * limit_s)
@@ -64,7 +64,7 @@ def test_waiting_for_other_timings_takes_no_time_of_a_question(session, judging_
     made = session("def f(): return 5")
     made.run()
     made._gpu_lock = Busy()
-    with made.alone_on_gpu():
+    with made.alone_on_gpu(0):
         pass
     assert made.call("f", (), {}, guarded=False) == 5
 

@@ -49,4 +49,8 @@ def test_sample_class_gets_the_marks_written_beforehand(tmp_path: Path, name: st
     write_record(RESULTS, marks)
     due = {key: row["points_gpu"] for key, row in expected(name).items()}
     assert found.keys() == due.keys()
-    assert [result for key, result in found.items() if not is_due(result.points, due[key])] == []
+    wrong = [(*key, due[key], result) for key, result in found.items() if not is_due(result.points, due[key])]
+    assert not wrong, "\n".join(
+        f"{student}, {question}: {one.verdict}, {one.points:g} of {points} points: {one.message}"
+        for student, question, points, one in wrong
+    )

@@ -90,6 +90,12 @@ def test_memory_that_nobody_here_explains_is_named():
     assert describe_others([unknown_here], os.getpid(), taken_bytes=GIB // 2) == ""
 
 
+def test_what_torch_holds_here_is_no_job(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (60 * GIB, 80 * GIB))
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda: 19 * GIB)
+    assert gpu_users.taken_bytes() == GIB
+
+
 def test_a_gpu_in_use_is_not_measured(monkeypatch):
     monkeypatch.setattr(gpu_users, "other_jobs", lambda: "train.py (process 812, 4096 MiB)")
     with pytest.raises(UserError, match="in use by train.py"):

@@ -1,4 +1,5 @@
-# The first kernel multiplies in the dtype of the weights: right in float32. Points: all but c, and g on a GPU.
+# The first kernel multiplies in the dtype of the weights: right in float32, and near enough for the scores of the race.
+# Points: all but c.
 
 # %% solve=*
 

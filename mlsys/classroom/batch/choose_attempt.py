@@ -34,6 +34,7 @@ class Judging:
         cpu_limit_s: seconds of computing that one question may use.
         time_limit_s: seconds after which the judging of one attempt is given up.
         pool: where they are judged.
+        later: names of the questions that are judged apart, when those of other submissions are.
         state: that of package, tests and device; an attempt that was judged in another state is judged again.
         advance: called when an attempt is judged.
     """
@@ -48,6 +49,7 @@ class Judging:
     cpu_limit_s: int
     time_limit_s: int
     pool: JudgePool
+    later: tuple[str, ...]
     state: str
     advance: Callable[[], None]
 
@@ -98,6 +100,7 @@ class Judging:
             device=self.device,
             cpu_limit_s=self.cpu_limit_s,
             time_limit_s=self.time_limit_s,
+            later=self.later,
         )
 
     def _known(self, student: str, digest: str) -> Judged | None:

@@ -10,12 +10,12 @@ lost with a worker or a sandbox is tried once more at the end, with nothing besi
 import math
 import signal
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
@@ -34,6 +34,8 @@ from mlsys.judge.grade_question import GPU_TIME_FACTOR, LIMITS, device_and_versi
 _T = TypeVar("_T")
 _SLACK = 2
 """Judging a submission may take this many times as long as its questions may run: the tests take time too."""
+LATER_TOGETHER = 4
+"""Submissions for each worker whose timings wait before these are made; a run that is killed makes as many again."""
 
 
 class JudgePool(Protocol):
@@ -152,10 +154,10 @@ class Pool:
                 assert judged is not None
                 yield judged
             elif judged is None:
-                again.append(task)
+                again.append(replace(task, later=()))
             else:
                 first[task.student, task.submission] = judged
-                again.append(replace(task, only=judged.lost))
+                again.append(replace(task, only=judged.lost, later=()))
         if not again:
             return
         self._end()  # nothing beside what is tried again, no sandbox of another worker either
@@ -171,53 +173,74 @@ class Pool:
                     yield judged
 
     def _in_workers(self, tasks: Iterable[Task | Judged]) -> Iterator[tuple[Task | None, Judged | None]]:
-        """Yield every task with what its worker found, or None if that died or failed; and what is refused already."""
+        """Yield every task with what its worker found, or None if that died or failed; and what is refused already.
+
+        What a task leaves for later waits until much does, and is then judged before anything else begins: a GPU that
+        ran empty for the timings of each submission would idle for most of a run.
+        """
         waiting = iter(tasks)
-        running: dict[Future[Judged], tuple[int, Task, float]] = {}
+        running: dict[Future[Judged], tuple[int, _Step, float]] = {}
         idle = list(range(self.workers))
-        upcoming: Task | None = None
+        upcoming: _Step | None = None
+        later: list[_Step] = []
+        now: deque[_Step] = deque()
         more = True
 
-        def give_upcoming() -> None:
+        def give() -> None:
             nonlocal upcoming
-            if upcoming is None or not idle:
-                return
-            self._find_gpus(upcoming.device)
-            on_gpus = Counter(self._gpu(index) for index, *_ in running.values())
-            index = min(idle, key=lambda index: on_gpus[self._gpu(index)])
-            idle.remove(index)
-            future = self._submit(index, _judge_one, upcoming, self._course)
-            running[future] = index, upcoming, time.monotonic()
-            if gpu := self._gpu(index):
-                self._times.begins(str(gpu))
-                future.add_done_callback(partial(_ended, self._times, str(gpu)))
-            upcoming = None
-            self._times.submissions_wait(more)
+            while idle and (now or upcoming):
+                if now:
+                    step = now.popleft()
+                elif upcoming is None or any(one.first for _, one, _ in running.values()):
+                    return
+                else:
+                    step, upcoming = upcoming, None
+                self._find_gpus(step.task.device)
+                on_gpus = Counter(self._gpu(index) for index, *_ in running.values())
+                index = min(idle, key=lambda index: on_gpus[self._gpu(index)])
+                idle.remove(index)
+                future = self._submit(index, _judge_one, step.part, self._course)
+                running[future] = index, step, time.monotonic()
+                if gpu := self._gpu(index):
+                    self._times.begins(str(gpu))
+                    future.add_done_callback(partial(_ended, self._times, str(gpu)))
+                self._times.submissions_wait(bool(more or now or later))
 
         self._times = DeviceTimes(map(str, self._gpus or ()))
         self._times.submissions_wait(more)
-        while more or running:
+        while more or running or later or now:
+            if not more or len(later) >= LATER_TOGETHER * self.workers:
+                now.extend(later)
+                later.clear()
+                give()
             while more and upcoming is None:  # one more than there are workers: it is read while they judge
                 found = next(waiting, None)
                 if isinstance(found, Judged):
                     yield None, found
                 else:
-                    upcoming, more = found, found is not None
-                    self._times.submissions_wait(more)
-                    give_upcoming()
+                    more = found is not None
+                    upcoming = _Step(found) if found else None
+                    self._times.submissions_wait(bool(more or now or later))
+                    give()
             done, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
-                index, task, started_s = running.pop(future)
+                index, step, started_s = running.pop(future)
                 error = future.exception()
                 if isinstance(error, UserError):
                     raise error  # a missing package or sandbox, which no submission can help
                 idle.append(index)
-                give_upcoming()
-                if isinstance(error, BrokenProcessPool) and time.monotonic() - started_s >= task.time_limit_s:
-                    reason = _took_too_long(task.time_limit_s)
-                    yield task, Judged(task.student, task.submission, refused=reason, failed=True)
+                give()
+                if isinstance(error, BrokenProcessPool) and time.monotonic() - started_s >= step.task.time_limit_s:
+                    reason = _took_too_long(step.task.time_limit_s)
+                    yield step.task, Judged(step.task.student, step.task.submission, refused=reason, failed=True)
+                elif error:
+                    yield step.task, None
+                elif step.first:
+                    yield step.task, step.first.with_later(future.result())
+                elif step.task.later:
+                    later.append(_Step(step.task, future.result()))
                 else:
-                    yield task, None if error else future.result()
+                    yield step.task, future.result()
 
     def _submit(self, index: int, function: Callable[..., _T], *args: object) -> Future[_T]:
         """Hand a call to one worker, which is started if it does not run or has died."""
@@ -234,6 +257,19 @@ class Pool:
         """End all workers."""
         while self._processes:
             self._processes.popitem()[1].shutdown()
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A submission on its way: `first` is what was found so far, if some of its questions are judged later."""
+
+    task: Task
+    first: Judged | None = None
+
+    @property
+    def part(self) -> Task:
+        """What is to be judged now."""
+        return replace(self.task, only=self.task.later, later=()) if self.first else self.task
 
 
 def _ended(times: DeviceTimes, gpu: str, _: Future[Judged]) -> None:
@@ -281,6 +317,7 @@ def _judge_one(task: Task, course: Path) -> Judged:
         task.cpu_limit_s,
         task.terms,
         only=task.only,
+        later=task.later,
         tries=1,
         hidden=task.hidden,
     )

@@ -30,6 +30,7 @@ def judge_questions(
     terms: Terms,
     *,
     only: Collection[str] = (),
+    later: Collection[str] = (),
     tries: int = 2,
     hidden: bool = True,
 ) -> tuple[QuestionRecord, ...]:
@@ -45,6 +46,7 @@ def judge_questions(
         cpu_limit_s: seconds of computing that one question may use.
         terms: the run whose random inputs it meets, the term whose lab, and whether it is sandboxed.
         only: names of the questions to run; all of them when empty.
+        later: names of the questions that are not run yet; their verdict is that they wait for a GPU.
         tries: how often a question may be run whose process is lost.
         hidden: whether hidden tests run too; without them, only questions with visible tests are judged, and one whose
             answer these only note has no record unless they fail.
@@ -62,7 +64,9 @@ def judge_questions(
     def judged(question: Question) -> QuestionRecord:
         started = time.monotonic()
         lab = older if question.name in changed else current
-        if question.written:
+        if question.name in later:
+            verdict = Verdict("needs gpu")
+        elif question.written:
             texts = (one.graded.source for one in (*current.questions, *older.questions) if one.name == question.name)
             verdict = _written_verdict(cells[question.graded.id], texts)
         else:

@@ -26,6 +26,7 @@ class Task:
         cpu_limit_s: seconds of computing that one question may use.
         time_limit_s: seconds after which the judging is given up.
         only: names of the questions to judge; all of them when empty.
+        later: names of the questions that are judged later, in a task of their own.
         hidden: whether hidden tests run too; without them, only questions with visible tests are judged.
     """
 
@@ -39,6 +40,7 @@ class Task:
     cpu_limit_s: int
     time_limit_s: int
     only: tuple[str, ...] = ()
+    later: tuple[str, ...] = ()
     hidden: bool = True
 
 
@@ -88,6 +90,12 @@ class Judged:
         """Return the same with what was found for some questions in another try."""
         found = {question.question: question for question in again}
         return replace(self, questions=tuple(found.get(one.question, one) for one in self.questions))
+
+    def with_later(self, later: "Judged") -> "Judged":
+        """Return the same with what was found for the questions that waited, and the machine on which that was."""
+        both = self.with_questions(later.questions)
+        seconds = self.seconds + later.seconds
+        return replace(both, device=later.device, gpu=later.gpu, versions=later.versions, seconds=seconds)
 
     @classmethod
     def recorded(cls, record: Record) -> "Judged":

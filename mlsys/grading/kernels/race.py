@@ -162,13 +162,13 @@ def check_gpu(capability: tuple[int, int], dtype: str) -> None:
     torch.backends.cuda.matmul.allow_tf32 = False
 
 
-def check_unused(waiting: int = 0) -> None:
-    """Make sure that only `waiting` processes of the same grading, which wait for the lock, use the GPU.
+def check_unused() -> None:
+    """Make sure that no other job uses the GPU.
 
     Raises:
         NeedsGpu: naming the other job.
     """
-    if others := other_jobs(waiting):
+    if others := other_jobs():
         raise NeedsGpu(f"this GPU is in use by {others}, so a timing would measure that work too; the points wait.")
 
 

@@ -15,7 +15,7 @@ from typing import Any, assert_never, get_args
 
 from mlsys.core.cells import run_cell
 from mlsys.grading.kernels.guard import launch_guarded
-from mlsys.grading.kernels.race import check_gpu, check_unused
+from mlsys.grading.kernels.race import check_gpu
 from mlsys.grading.kernels.source import KernelSource
 from mlsys.grading.kernels.track import Reference, Track, launching
 from mlsys.grading.subjects import Called, Subject, called, compared
@@ -35,6 +35,7 @@ from mlsys.judge.shared.messages import (
     LauncherRequest,
     LaunchKernel,
     LoadLaps,
+    LookAtMemory,
     MeasureRates,
     Message,
     PrepareCandidate,
@@ -44,6 +45,7 @@ from mlsys.judge.shared.messages import (
     RunLap,
     RunSetup,
     SubjectCalled,
+    TakenMemory,
     TrySubject,
     Value,
     header_of,
@@ -52,6 +54,7 @@ from mlsys.judge.shared.messages import (
 from mlsys.judge.shared.run_cells import describe_failure
 from mlsys.judge.shared.values import decode, encode
 from mlsys.measure.device import gpu_device
+from mlsys.measure.gpu_jobs import taken_bytes
 
 KERNEL = "your kernel"
 REFERENCE_KERNEL = "the reference kernel"
@@ -102,9 +105,9 @@ class Launcher:
                 return self._prepare_reference(request, arrays)
             case PrepareCandidate():
                 return self._prepare_candidate(request, arrays)
+            case LookAtMemory():
+                return TakenMemory(taken_bytes())
             case LoadLaps():
-                if request.waiting is not None:
-                    check_unused(request.waiting)
                 self._number = request.number
                 self.track.load(request.calls)
                 return Done()
@@ -173,6 +176,7 @@ class Launcher:
             made.elements,
             made.bytes_moved,
             gpu_device().name,
+            held_bytes(),
         )
 
     def _prepare_candidate(self, request: PrepareCandidate, arrays: list[Tensor]) -> CandidatePrepared:
@@ -182,7 +186,14 @@ class Launcher:
         work = launching(self.setup[request.launch], define(request.kernel, KERNEL), request.constants)
         like = tuple(request.out_shape), getattr(torch, request.out_dtype)
         self._tracks[request.number] = made = Track(work, decode(request.inputs, arrays), like, RACE_DEVICE)
-        return CandidatePrepared(made.prepare())
+        return CandidatePrepared(made.prepare(), held_bytes())
+
+
+def held_bytes() -> int:
+    """Return how many bytes of the GPU's memory torch holds here; none on a CPU."""
+    import torch
+
+    return torch.cuda.memory_reserved() if RACE_DEVICE == "cuda" else 0
 
 
 def digest_of(header: object, arrays: list[Tensor]) -> str:

@@ -184,18 +184,20 @@ class PrepareCandidate(Message, frozen=True, tag="prepare candidate"):
     out_dtype: str
 
 
+class LookAtMemory(Message, frozen=True, tag="look"):
+    """Ask how much of the GPU's memory others hold."""
+
+
 class LoadLaps(Message, frozen=True, tag="load"):
     """Ask for memory for laps of so many calls; what follows, up to `EndLaps`, is about this shape.
 
     Attributes:
         number: of the shape in its race, as it was prepared.
         calls: of a lap.
-        waiting: other processes of the grading that may hold memory of the GPU; None if there is nothing to look for.
     """
 
     number: int
     calls: int
-    waiting: int | None = None
 
 
 class RunLap(Message, frozen=True, tag="lap"):
@@ -236,6 +238,7 @@ LauncherRequest = (
     | TrySubject
     | PrepareReference
     | PrepareCandidate
+    | LookAtMemory
     | LoadLaps
     | RunLap
     | ReadOutput
@@ -247,6 +250,12 @@ LauncherRequest = (
 
 class Done(Message, frozen=True, tag="done"):
     """The request is carried out."""
+
+
+class TakenMemory(Message, frozen=True, tag="taken"):
+    """Bytes of the GPU's memory that torch does not hold in this process: of others, and of CUDA itself."""
+
+    taken_bytes: int
 
 
 class Value(Message, frozen=True, tag="value"):
@@ -284,7 +293,10 @@ class Failure(Message, frozen=True, tag="failure"):
 
 
 class ReferencePrepared(Message, frozen=True, tag="reference prepared"):
-    """The reference's side is prepared: seconds of a call, the output, bytes moved by a call, and the device."""
+    """The reference's side is prepared: seconds of a call, the output, bytes moved by a call, and the device.
+
+    `held_bytes` is the memory that torch holds there, for all shapes that are prepared.
+    """
 
     call_s: float
     out_shape: list[int]
@@ -292,12 +304,14 @@ class ReferencePrepared(Message, frozen=True, tag="reference prepared"):
     elements: int
     bytes_moved: int
     device: str
+    held_bytes: int
 
 
 class CandidatePrepared(Message, frozen=True, tag="candidate prepared"):
-    """The kernel's side is prepared: about how many seconds a call takes."""
+    """The kernel's side is prepared: about how many seconds a call takes, and the memory that torch holds there."""
 
     call_s: float
+    held_bytes: int
 
 
 class LapTime(Message, frozen=True, tag="lap time"):

@@ -1,12 +1,14 @@
+import itertools
 import os
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import nbformat
 import pytest
 
-from mlsys.classroom.batch.pool import Pool, time_limit_s
+from mlsys.classroom.batch.pool import LATER_TOGETHER, Pool, time_limit_s
 from mlsys.classroom.batch.task import Judged, Task
 from mlsys.classroom.intake.canonical import released_lab
 from mlsys.classroom.store.record import QuestionRecord
@@ -170,3 +172,46 @@ def test_the_device_is_asked_where_judging_happens(monkeypatch):
     assert found["versions"] == {"torch": "of the worker"}
     assert found["device"].startswith("auto of process ")
     assert found["device"] != f"auto of process {os.getpid()}"
+
+
+def judge_three(task, folder):
+    """Judge questions a, b and c, of which b is timed; note what was asked for."""
+    with (folder / task.student).open("a") as file:
+        file.write(f"{','.join(task.only) or 'all'}\n")
+    names = task.only or "abc"
+    records = [QuestionRecord(one, "", one, "needs gpu" if one in task.later else "passed", 1, 1) for one in names]
+    return Judged(task.student, task.submission, tuple(records), seconds=1)
+
+
+@pytest.mark.parametrize("students", [3, 8, 21, 40])
+def test_timings_are_made_together_once_many_wait_or_nothing_else_is_left(monkeypatch, tmp_path, students):
+    monkeypatch.setattr("mlsys.classroom.batch.pool._judge_one", judge_three)
+    plain, order = Pool._submit, []
+    monkeypatch.setattr(Pool, "_submit", lambda self, *rest: order.append(rest[2].only == ("b",)) or plain(self, *rest))
+    names = [f"s{number}" for number in range(students)]
+    found = list(judge_all([replace(one, later=("b",)) for one in tasks(names)], tmp_path, 2))
+    assert sorted(one.student for one in found) == sorted(names)
+    for one in found:
+        assert [(q.question, q.verdict) for q in one.questions] == [("a", "passed"), ("b", "passed"), ("c", "passed")]
+        assert one.seconds == 2
+    runs = [(timed, len(list(run))) for timed, run in itertools.groupby(order)]
+    timings = [length for timed, length in runs if timed]
+    assert sum(timings) == len(order) / 2 == students
+    assert all(length >= LATER_TOGETHER * 2 for length in timings[:-1])  # two workers
+
+
+def lose_the_timing(task, folder):
+    if task.only == ("b",) and not (folder / "lost").exists():
+        (folder / "lost").touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return judge_three(task, folder)
+
+
+def test_a_submission_whose_timing_dies_is_judged_again_as_a_whole(monkeypatch, tmp_path):
+    monkeypatch.setattr("mlsys.classroom.batch.pool._judge_one", lose_the_timing)
+    found = list(judge_all([replace(one, later=("b",)) for one in tasks(["ann", "bob"])], tmp_path, 1))
+    assert {one.student: [q.verdict for q in one.questions] for one in found} == dict.fromkeys(
+        ("ann", "bob"), ["passed"] * 3
+    )
+    asked = [(tmp_path / name).read_text().split() for name in ("ann", "bob")]
+    assert sorted(asked) == [["all", "all"], ["all", "b"]]

@@ -31,7 +31,7 @@ REQUESTS = [
     messages.PrepareReference(1, None, "matmul", "result", "fp16", (7, 5), "launch", KERNEL, {"TILE": 16}),
     messages.PrepareCandidate(1, None, KERNEL, {"TILE": 16}, "launch", "fp16", (8, 0), [3, 4], "float16"),
     messages.LoadLaps(0, 20),
-    messages.LoadLaps(1, 20, waiting=3),
+    messages.LookAtMemory(),
     messages.RunLap(2**62 - 1),
     messages.ReadOutput(3, 0, 2**21),
     messages.CompareOutput(5, 3, 0, {"tensor": 0, "dtype": "float32", "strides": [1]}),
@@ -40,13 +40,14 @@ REQUESTS = [
 ]
 REPLIES = [
     messages.Done(),
+    messages.TakenMemory(2**34),
     messages.Value([None, True, 1, 1.5, "x"]),
     messages.IsFunction(),
     messages.CallSubject({"tuple": [1]}, {"dict": []}),
     messages.SubjectCalled([1], "", False, True),
     messages.Failure("error", "ValueError: x", ["your answer q, line 1: f()"]),
-    messages.ReferencePrepared(1e-3, [3, 4], "float16", 12, 96, "a device"),
-    messages.CandidatePrepared(1e-3),
+    messages.ReferencePrepared(1e-3, [3, 4], "float16", 12, 96, "a device", 2**30),
+    messages.CandidatePrepared(1e-3, 2**29),
     messages.LapTime(0.5),
     messages.Comparison(False),
     messages.DeviceRates(4e12, 8e14, 2**25),
@@ -114,8 +115,8 @@ def test_a_reply_lacks_nothing(message):
         (messages.LapTime(0.5), {"call_s": None}),
         (messages.Comparison(False), {"agrees": 1}),
         (messages.Comparison(False), {"agrees": "true"}),
-        (messages.ReferencePrepared(1e-3, [3], "float16", 3, 12, "d"), {"elements": 3.0}),
-        (messages.ReferencePrepared(1e-3, [3], "float16", 3, 12, "d"), {"out_shape": [True]}),
+        (messages.ReferencePrepared(1e-3, [3], "float16", 3, 12, "d", 0), {"elements": 3.0}),
+        (messages.ReferencePrepared(1e-3, [3], "float16", 3, 12, "d", 0), {"out_shape": [True]}),
     ],
 )
 def test_a_field_of_another_type_is_not_taken_for_its_like(reply, change):
