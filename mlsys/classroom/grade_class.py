@@ -270,9 +270,7 @@ class _Grading:
                 )
                 if first:  # none where every submission is refused
                     self.pool.prepare(first[0])
-                began_s = time.monotonic()
-                check_reference_solution(self.pool, first)
-                reference_s = time.monotonic() - began_s
+                reference_s = check_reference_solution(self.pool, first)
             copies, leaders = self._of_groups()
             attempts = sum(len(self.collected.digests(student)) or 1 for student in leaders)
             expected_s = self._expected_s(attempts, reference_s)
@@ -289,12 +287,13 @@ class _Grading:
                     time_limit_s=time_limit_s(lab, plan.kind, cpu_limit_s),
                     pool=self.pool,
                     later=self._later(),
+                    only=self._waiting_for_gpu,
                     state=plan.attempt_state,
                     advance=advance,
                 )
                 for judged in self._members_too(chain(copies, judging.all(leaders))):
                     old, state = plan.old[judged.student], plan.states[judged.student]
-                    result = with_gpu_results(old, judged) if old and old.state == state and old.sandboxed else judged
+                    result = with_gpu_results(old, judged) if old and self._is_up_to_date(old) else judged
                     result = replace(result, handed_in=self._handed_in(result.student, result.submission, old))
                     lapsed = self._lapsed_marks(old, result)
                     # Who joins a group gets its work without having handed in anything.
@@ -311,6 +310,17 @@ class _Grading:
                     elif old and self.options.submissions:
                         take_back(self.collected, self.tree, self.store, lab.name, judged.student, old.submission)
         return changes
+
+    def _is_up_to_date(self, old: Record) -> bool:
+        """Return whether a record is open only because points in it wait for a GPU."""
+        return old.state == self.plan.states[old.student] and old.sandboxed
+
+    def _waiting_for_gpu(self, student: str) -> tuple[str, ...]:
+        """Return the names of the questions to judge where only those count that wait for a GPU; else none."""
+        old = self.plan.old[student]
+        if self.plan.kind != "gpu" or len(self.collected.choices[student]) > 1 or not old:
+            return ()
+        return tuple(one.question for one in old.questions if one.verdict == "needs gpu" and self._is_up_to_date(old))
 
     def _later(self) -> tuple[str, ...]:
         """Return the names of the questions that are timed on a GPU of this machine, which others use meanwhile."""

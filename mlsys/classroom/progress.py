@@ -29,12 +29,16 @@ class Pace:
     def left_s(self, done: int, elapsed_s: float) -> float | None:
         """Return the seconds that are left, or None while nothing says anything about the pace.
 
-        >>> Pace(10, 100.0).left_s(0, 0.0), Pace(10).left_s(0, 5.0), Pace(10).left_s(5, 20.0)
-        (100.0, None, 20.0)
+        On a GPU the first ones are done late and together, so until then the pace is that of earlier runs.
+
+        >>> Pace(10, 100.0).left_s(0, 0.0), Pace(10, 100.0).left_s(0, 40.0), Pace(10, 100.0).left_s(0, 140.0)
+        (100.0, 60.0, None)
+        >>> Pace(10).left_s(0, 5.0), Pace(10).left_s(5, 20.0)
+        (None, 20.0)
         """
+        if done == 0:
+            return self.expected_s - elapsed_s if self.expected_s > elapsed_s else None
         trust = min(_TRUST, self.total) if self.expected_s else 0
-        if done + trust == 0:
-            return None
         each_s = (elapsed_s + trust * self.expected_s / self.total) / (done + trust)
         return max(0, self.total - done) * each_s
 

@@ -95,15 +95,12 @@ def late_change(old: Record, new: HandedIn) -> Change | None:
 
 def with_gpu_results(old: Record, new: Judged) -> Judged:
     """Return what a pass on a GPU adds to an up-to-date record: only the points that waited for one."""
-    before = {question.question: question for question in old.questions}
     if new.refused or not old.waits_for_gpu:
         return new
-    kept = (before.get(question.question, question) for question in new.questions)
+    found = {question.question: question for question in new.questions}
     return replace(
         new,
-        questions=tuple(
-            question if was.verdict == "needs gpu" else was for was, question in zip(kept, new.questions, strict=True)
-        ),
+        questions=tuple(found.get(was.question, was) if was.verdict == "needs gpu" else was for was in old.questions),
     )
 
 

@@ -1,16 +1,20 @@
 """What waits for a GPU goes elsewhere in a file, and what was found comes back, also after marks were given."""
 
 import shutil
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any, Self
 
 import pytest
 from helpers.gpu_passes import graded_elsewhere
 from helpers.on_gpu import needs_gpu
 from rich.console import Console
 
+from mlsys.classroom.batch.task import Judged, Task
 from mlsys.classroom.gpu_pass import BadPass, grade_pack, merge, pack
 from mlsys.classroom.grade_class import Options, grade_class
 from mlsys.classroom.gradebook.marks import marked_records, marks_of
+from mlsys.classroom.store.record import QuestionRecord
 from mlsys.classroom.store.store import FileStore
 from mlsys.cli.main import main
 from mlsys.course.nbgrader import open_gradebook
@@ -135,3 +139,50 @@ def test_a_pass_on_a_gpu_fills_in_what_waits(waiting: Waiting, tmp_path: Path) -
     (tmp_path / "done.zip").write_bytes(data)
     assert merge(tree, "adding", tmp_path / "done.zip").filled == ("half-done", "right")
     assert points_of(tree)["right"]["d"][0] in ("passed", "slow")
+
+
+class GpuPool:
+    """Judges as a machine with a GPU would; keeps the tasks that it was given."""
+
+    elsewhere, workers = False, 1
+
+    def __init__(self) -> None:
+        self.given: list[Task] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def machine(self, device: str) -> dict[str, Any]:
+        return {"device": "gpu", "versions": {}}
+
+    def prepare(self, task: Task) -> None:
+        pass
+
+    def judge_all(self, tasks: Iterable[Task | Judged]) -> Iterator[Judged]:
+        for task in tasks:
+            assert isinstance(task, Task)
+            self.given += [task] if task.student else []  # the others are of the reference solution
+            ids = {"a": "a-test", "b": "b-test", "c": "c-test", "d": "d-speed", "e": "e-why"}
+            found = (QuestionRecord(one, "", ids[one], "passed", 1.0, 4.0) for one in task.only or ids)
+            yield Judged(task.student, task.submission, tuple(found), notebook=task.notebook, terms=task.terms)
+
+    def device_times(self) -> tuple[()]:
+        return ()
+
+
+def test_where_only_a_gpu_was_missing_only_that_is_judged(waiting: Waiting) -> None:
+    root, tree = waiting
+    before = points_of(tree)
+    shutil.copy(root.parent / "in" / "right.ipynb", root.parent / "in" / "newcomer.ipynb")
+    pool = GpuPool()
+    options = Options(root.parent / "in", open_pool=lambda *_: pool)
+    grade_class(root, tree, "adding", options, QUIET)
+    asked = {task.student: (task.only, task.later) for task in pool.given}
+    assert asked == {"newcomer": ((), ("d",)), "right": (("d",), ()), "half-done": (("d",), ())}
+    after = points_of(tree)
+    for student, questions in before.items():
+        assert questions["d"] == ("needs gpu", 0)
+        assert after[student] == questions | {"d": ("passed", 1.0)}

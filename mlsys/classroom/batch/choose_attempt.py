@@ -35,6 +35,7 @@ class Judging:
         time_limit_s: seconds after which the judging of one attempt is given up.
         pool: where they are judged.
         later: names of the questions that are judged apart, when those of other submissions are.
+        only: tells for a student which questions to judge; all of them when empty.
         state: that of package, tests and device; an attempt that was judged in another state is judged again.
         advance: called when an attempt is judged.
     """
@@ -50,6 +51,7 @@ class Judging:
     time_limit_s: int
     pool: JudgePool
     later: tuple[str, ...]
+    only: Callable[[str], tuple[str, ...]]
     state: str
     advance: Callable[[], None]
 
@@ -100,7 +102,8 @@ class Judging:
             device=self.device,
             cpu_limit_s=self.cpu_limit_s,
             time_limit_s=self.time_limit_s,
-            later=self.later,
+            only=(only := self.only(student)),
+            later=() if only else self.later,
         )
 
     def _known(self, student: str, digest: str) -> Judged | None:

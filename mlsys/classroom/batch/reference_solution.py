@@ -5,6 +5,7 @@ in a hidden test, a machine on which kernels do not run, or inputs so unlucky th
 the reference.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable
 from textwrap import indent
 
@@ -31,6 +32,8 @@ class LabFault(UserError):
 def reference_tasks(tree: CourseTree, lab: str, terms: Iterable[Terms], *, device: str, cpu_limit_s: int) -> list[Task]:
     """Return the judging of the lab's reference solution, as it was released last in its term, under each of these.
 
+    Each question is a task of its own, so that a whole class does not wait for one worker.
+
     Args:
         tree: the course.
         lab: the lab.
@@ -42,24 +45,26 @@ def reference_tasks(tree: CourseTree, lab: str, terms: Iterable[Terms], *, devic
     for number, under in enumerate(terms):
         released = released_lab(tree_of(tree, lab, under.term), lab)
         released.notebook.metadata["mlsys"]["submitted_version"] = released.version
-        tasks.append(
+        tasks += [
             Task(
                 student="",
                 lab=lab,
                 version=released.version,
                 notebook=released.notebook,
-                submission=str(number),
+                submission=f"{number} {question.name}",
                 terms=under,
                 device=device,
                 cpu_limit_s=cpu_limit_s,
                 time_limit_s=MAX_JUDGING_S,
+                only=(question.name,),
             )
-        )
+            for question in released.questions
+        ]
     return tasks
 
 
-def check_reference_solution(pool: JudgePool, tasks: Iterable[Task]) -> None:
-    """Judge a reference solution.
+def check_reference_solution(pool: JudgePool, tasks: Iterable[Task]) -> float:
+    """Judge a reference solution, and return how many seconds that takes for one worker.
 
     Args:
         pool: where it is judged.
@@ -70,6 +75,8 @@ def check_reference_solution(pool: JudgePool, tasks: Iterable[Task]) -> None:
         UserError: a missing package, device or sandbox.
     """
     asked = {task.submission: task for task in tasks}
+    failed: dict[int, list[str]] = defaultdict(list)
+    seconds: dict[int, float] = defaultdict(float)
     for judged in pool.judge_all(asked.values()):
         task = asked[judged.submission]
         if judged.refused:
@@ -77,17 +84,21 @@ def check_reference_solution(pool: JudgePool, tasks: Iterable[Task]) -> None:
                 f"the reference solution of {task.lab} could not be judged, so nothing was graded: {judged.refused}. "
                 "Is memory short, or does a test end the process?"
             )
-        if failed := _failed(judged):
+        seconds[task.terms.seed] += judged.seconds
+        failed[task.terms.seed] += _failed(judged)
+    for seed, lines in failed.items():
+        if lines:
+            said = indent("\n".join(sorted(lines)), "  ")
             raise LabFault(
-                f"the reference solution of {task.lab} does not pass its tests here, so nothing was graded:\n"
-                f"{indent(failed, '  ')}\n"
+                f"the reference solution of {task.lab} does not pass its tests here, so nothing was graded:\n{said}\n"
                 "This is no student's fault: fix the test, or this machine (`mlsys doctor` checks it).\n"
-                f"With {SEED_VARIABLE}={task.terms.seed} in its environment a notebook draws the same inputs. "
+                f"With {SEED_VARIABLE}={seed} in its environment a notebook draws the same inputs. "
                 "The next run draws new inputs for everybody who has not been graded yet."
             )
+    return max(seconds.values(), default=0.0)
 
 
-def _failed(judged: Judged) -> str:
+def _failed(judged: Judged) -> list[str]:
     """Return one line for each question that was not passed."""
     failed = [one for one in judged.questions if one.verdict not in _NO_FAULT]
-    return "\n".join(f"{one.question}: {one.verdict}: {one.message or one.detail}" for one in failed)
+    return [f"{one.question}: {one.verdict}: {one.message or one.detail}" for one in failed]

@@ -41,6 +41,13 @@ def test_nobody_is_graded_with_a_test_that_the_labs_own_answer_fails(course: tup
     assert batch.records["right"].run != failed.secret  # other inputs, for those may have been at fault
 
 
+def test_all_questions_that_the_labs_own_answers_fail_are_named(course: tuple[Path, CourseTree, Options]) -> None:
+    root, tree, options = course
+    change_lab(root, {RIGHT: RIGHT.replace("+", "-"), "return add(add(x, y), z)": "return add(x, y)"})
+    with pytest.raises(LabFault, match=r"nothing was graded:\n  b: wrong answer.*\n(?s:.*)  c: wrong answer"):
+        grade_class(root, tree, "adding", options, QUIET)
+
+
 @pytest.mark.proof
 def test_a_test_that_ends_the_judge_is_no_students_fault(course: tuple[Path, CourseTree, Options]) -> None:
     root, tree, options = course
