@@ -10,7 +10,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from mlsys.course.lab import Lab
 
-NEEDS = {"any": "", "gpu": "a GPU"}
+NEEDS = {"gpu": "a GPU"}
 
 
 class LabQuestions(SphinxDirective):
@@ -24,7 +24,7 @@ class LabQuestions(SphinxDirective):
         self.env.note_dependency(str(source))
         lab = Lab.load(source)
         rows = [
-            (question.name, question.title or lab.title, f"{question.points:g}", NEEDS[question.device])
+            (question.name, question.title or lab.title, f"{question.points:g}", NEEDS.get(question.device, ""))
             for question in lab.questions
         ]
         total = sum(question.points for question in lab.questions)

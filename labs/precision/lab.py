@@ -845,13 +845,17 @@ def int4_kernel(
 draw = grading.Draws("e", DEVICE)
 
 
-def check_int4(m, n, k, what, group=32, tiles=(16, 16), layout="row", turn=False):
-    """Compare int4_kernel with the product in float64; with `turn` the sums climb and come back."""
+def check_int4(m, n, k, what, group=32, tiles=(16, 16), layout="row", turn=False, large=1):
+    """Compare int4_kernel with the product in float64.
+
+    With `turn` the sums climb and come back. The scales are `large` times as large, and x as much smaller.
+    """
     x = draw.matrix(m, k, layout=layout, dtype="float16", values="climbing" if turn else "normal")
     codes = draw_codes(draw, n, k, 7, values="positive" if turn else "normal")
     codes[0, :2] = torch.tensor([-8, 7], dtype=torch.int8)
     packed = pack_bytes(codes, group)
-    scales = (draw.matrix(n, k // group, values="positive") / 8).half()
+    x /= large
+    scales = (draw.matrix(n, k // group, values="positive") * (large / 8)).half()
     right = (x.double() @ whole_weights(packed, scales).double().T).half()
     constants = {"TILE_M": tiles[0], "TILE_N": tiles[1]}
     what = f"int4_kernel, {what}: x {tuple(x.shape)}, {n} rows of weights, groups of {group}, {constants}"
@@ -868,6 +872,7 @@ check_int4(1, 5, 64, "one row")
 check_int4(37, 70, 64, "other tiles", tiles=(32, 64))
 check_int4(5, 21, 64, "x by columns", layout="column")
 check_int4(5, 21, 128, "x with gaps", group=64, layout="sliced")
+check_int4(5, 21, 128, "large scales: a weight times its scale is beyond float16", large=2**18)
 # Sums climb and come back: digits that a short accumulator drops on the way are missing at the end.
 check_int4(5, 21, 2048, "a long sum", group=64, turn=True)
 ### BEGIN HIDDEN TESTS
@@ -878,6 +883,7 @@ for kind in ("row", "offset", "sliced"):
         draw.ragged(1, 40), draw.ragged(3, 90), size * draw.integer(1, 4), f"x in layout {kind}", size, tiles, kind
     )
 check_int4(draw.ragged(1, 9), draw.ragged(3, 40), 2048, "another long sum", 128, turn=True)
+check_int4(draw.ragged(1, 9), draw.ragged(3, 40), 192, "large scales", 64, large=2**18)
 ### END HIDDEN TESTS
 scorecard.passed("e")
 

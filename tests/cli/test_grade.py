@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import nbformat
 import pytest
 
 from mlsys.course.tree import CourseTree
@@ -71,6 +72,12 @@ def test_grading_one_student_keeps_the_rows_of_the_others(course: CourseTree) ->
 
 @pytest.mark.timeout(600)
 def test_ctrl_c_keeps_what_is_graded_and_says_how_to_go_on(course: CourseTree) -> None:
+    last = course.root.parents[1] / "in" / "cy.ipynb"
+    notebook = nbformat.read(last, 4)
+    for cell in notebook.cells:
+        if cell.cell_type == "code" and "def add(" in cell.source:
+            cell.source = f"import time\ntime.sleep(2)\n{cell.source}"  # else the run may end before it is interrupted
+    nbformat.write(notebook, last)
     run = start(course, "--submissions", "in")
     records = course.root / "records" / "adding"
     while run.poll() is None and not list(records.glob("*.json")):

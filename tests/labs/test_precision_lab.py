@@ -56,6 +56,10 @@ FAULTS = {  # question, what: right, wrong
     ("d", "strides of a contiguous result"): ("n[None, :] * stride_yn", "n[None, :]"),
     ("d", "the sum rounded to float16"): ("acc.to(tl.float32) *", "acc.to(tl.float16).to(tl.float32) *"),
     ("e", "halves exchanged"): ("byte >> 4", "byte << 4 >> 4"),
+    ("e", "weights scaled in float16"): (
+        "tl.dot(x_high, high, part)\n        acc += part * scale.to(tl.float32)[None, :]",
+        "tl.dot(x_low, low * scale[None, :])\n        acc += tl.dot(x_high, high * scale[None, :], part)",
+    ),
     ("e", "two's complement"): ("(byte & 15).to(tl.float16) - 8", "((byte & 15 ^ 8).to(tl.float16) - 8)"),
     ("e", "the first scale for all"): ("n * (K // GROUP) + group", "n * (K // GROUP)"),
     ("e", "scaled too early"): ("acc += part * scale.to(tl.float32)[None, :]",
