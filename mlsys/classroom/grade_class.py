@@ -316,11 +316,18 @@ class _Grading:
         return old.state == self.plan.states[old.student] and old.sandboxed
 
     def _waiting_for_gpu(self, student: str) -> tuple[str, ...]:
-        """Return the names of the questions to judge where only those count that wait for a GPU; else none."""
-        old = self.plan.old[student]
-        if self.plan.kind != "gpu" or len(self.collected.choices[student]) > 1 or not old:
+        """Return the names of the questions to judge where only those count that wait for a GPU; else none.
+
+        What is found counts for all members of a group, so the records of all who are open must wait for the same.
+        """
+        if self.plan.kind != "gpu" or len(self.collected.choices[student]) > 1:
             return ()
-        return tuple(one.question for one in old.questions if one.verdict == "needs gpu" and self._is_up_to_date(old))
+        found = set()
+        for member in set(self.collected.members(student)) & self.plan.states.keys():
+            old = self.plan.old[member]
+            known = old.questions if old and self._is_up_to_date(old) else ()
+            found.add(tuple(one.question for one in known if one.verdict == "needs gpu"))
+        return found.pop() if len(found) == 1 else ()
 
     def _later(self) -> tuple[str, ...]:
         """Return the names of the questions that are timed on a GPU of this machine, which others use meanwhile."""

@@ -64,6 +64,7 @@ class GpuLock:
             return
         with self._file(mark.name) as waiting:
             fcntl.flock(waiting, fcntl.LOCK_EX)
+            os.ftruncate(waiting, 0)  # a process of the same number may have been killed
             os.pwrite(waiting, f"{held_bytes:d}".encode(), 0)
             # A part of the lock, held while waiting for all others to give theirs back, would be a deadlock of two.
             fcntl.flock(self._in_use, fcntl.LOCK_UN)

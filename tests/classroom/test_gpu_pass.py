@@ -16,6 +16,7 @@ from mlsys.classroom.grade_class import Options, grade_class
 from mlsys.classroom.gradebook.marks import marked_records, marks_of
 from mlsys.classroom.store.record import QuestionRecord
 from mlsys.classroom.store.store import FileStore
+from mlsys.classroom.students.roster import parse_roster
 from mlsys.cli.main import main
 from mlsys.course.nbgrader import open_gradebook
 from mlsys.course.tree import CourseTree
@@ -173,16 +174,28 @@ class GpuPool:
         return ()
 
 
+def graded_on_gpu(root: Path, tree: CourseTree, **options: Any) -> list[Task]:
+    pool = GpuPool()
+    grade_class(root, tree, "adding", Options(root.parent / "in", open_pool=lambda *_: pool, **options), QUIET)
+    return pool.given
+
+
 def test_where_only_a_gpu_was_missing_only_that_is_judged(waiting: Waiting) -> None:
     root, tree = waiting
     before = points_of(tree)
     shutil.copy(root.parent / "in" / "right.ipynb", root.parent / "in" / "newcomer.ipynb")
-    pool = GpuPool()
-    options = Options(root.parent / "in", open_pool=lambda *_: pool)
-    grade_class(root, tree, "adding", options, QUIET)
-    asked = {task.student: (task.only, task.later) for task in pool.given}
+    asked = {task.student: (task.only, task.later) for task in graded_on_gpu(root, tree)}
     assert asked == {"newcomer": ((), ("d",)), "right": (("d",), ()), "half-done": (("d",), ())}
     after = points_of(tree)
     for student, questions in before.items():
         assert questions["d"] == ("needs gpu", 0)
         assert after[student] == questions | {"d": ("passed", 1.0)}
+
+
+def test_who_joins_a_group_whose_work_waits_gets_all_of_its_points(waiting: Waiting) -> None:
+    root, tree = waiting
+    (root.parent / "in" / "half-done.ipynb").unlink()
+    roster = parse_roster("id,name,group adding\nright,Right,one\njoins,Joins,one\n")
+    asked = [(task.student, task.only, task.later) for task in graded_on_gpu(root, tree, roster=roster)]
+    assert asked in ([("right", (), ("d",))], [("joins", (), ("d",))])
+    assert points_of(tree)["joins"].keys() == set("abcde")
