@@ -443,9 +443,10 @@ y
 #   columns; `stride_yr` is the step from one *row of y* to the next.
 # - x and y have the same dtype, float32 or float16. The kernel is right for all sizes from 1 up.
 #
-# The tests launch your kernel with bands of NaNs around every tensor; a NaN is a number that stands for "no number". A
-# store outside the tensor damages a band and is reported; a load outside brings a NaN into the result. An element that
-# no program writes also shows up as a NaN.
+# The tests launch your kernel with bands of NaNs around every tensor; a NaN is a number that stands for "no number".
+# Without a GPU, every load and store outside a tensor is reported with its line, program and lane. On a GPU, a store
+# outside damages a band and is reported, and a load outside brings a NaN into the result. An element that no program
+# writes also shows up as a NaN.
 #
 # <details><summary>Hint 1</summary>
 # Element (i, j) of the block comes from row i and column j of x. Where in y does it go? No number changes, only the

@@ -92,8 +92,8 @@ scorecard = grading.Scorecard(
 #    What are the 10 worth once 5 is the maximum?
 # 4. `causal_share`: no token may look at later ones. The scores of 1,024 tokens are computed in blocks of 64 x 64, and
 #    blocks in which nothing is visible are skipped. What share of the blocks remains? Give a number between 0 and 1.
-# 5. `share_of_library`: what share of the speed of PyTorch's own fused attention will your kernel reach at 4,096 tokens?
-#    Give a number such as 0.1, 0.5 or 1. (Question g measures it if you have a GPU.)
+# 5. `share_of_library`: what share of the speed of PyTorch's own fused attention will your causal kernel reach with 4,096
+#    tokens and heads of 64? Give a number such as 0.1, 0.5 or 1.1. (Question g measures it if you have a GPU.)
 
 # %% nbgrader={"grade": false, "grade_id": "gap-predictions", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "gap", "role": "predict", "needs": ["setup"]}
 ### BEGIN SOLUTION
@@ -449,6 +449,20 @@ def launch_dkdv(kernel, constants, both, q, k, v, dy, logsum, delta):
     kernel[grid](q, k, v, dy, logsum, delta, both[0], both[1], n, k.shape[1], d**-0.5, D=d, **constants)
 
 
+def launch_dq_first(kernel, constants, first, q, *others):
+    """Launch for all queries, and keep the gradients of the first ones."""
+    dq = torch.empty_like(q)
+    launch_dq(kernel, constants, dq, q, *others)
+    first.copy_(dq[:, : first.shape[1]])
+
+
+def launch_dkdv_last(kernel, constants, last, q, k, *others):
+    """Launch for all keys, and keep the gradients of the last ones."""
+    both = torch.empty(2, *k.shape, dtype=k.dtype, device=k.device)
+    launch_dkdv(kernel, constants, both, q, k, *others)
+    last.copy_(both[:, :, -last.shape[2] :])
+
+
 def right_scores(q, k, causal=False):
     """Return all scores in float64; those that a query may not see are minus infinity."""
     k = k.double().repeat_interleave(q.shape[0] // k.shape[0], 0)
@@ -494,7 +508,8 @@ def run(launch, kernel, constants, q, k, v):
 # <details><summary>Hint 3</summary>
 # <code>x = tl.sum(q[None, :] * k, axis=1) * scale</code>; <code>new = tl.maximum(m, tl.max(x, axis=0))</code>;
 # <code>factor = tl.exp(m - new)</code>; <code>p = tl.exp(x - new)</code>; <code>l = l * factor + tl.sum(p,
-# axis=0)</code>; <code>o = o * factor + tl.sum(p[:, None] * v, axis=0)</code>; <code>m = new</code>. Store o / l.
+# axis=0)</code>; <code>o = o * factor + tl.sum(p[:, None] * v, axis=0)</code>; <code>m = new</code>. Store o / l. Convert
+# q, k and v to float32 when you load them.
 # </details>
 
 
@@ -531,10 +546,10 @@ def row_kernel(q_ptr, k_ptr, v_ptr, y_ptr, N, M, scale, D: tl.constexpr, BLOCK: 
 #: raise NotImplementedError("row_kernel: write it, then delete this line")
 ### END SOLUTION
 
-# %% [markdown]
-# The tests come in steps. Work on the first one that fails. They launch your kernel with bands of NaNs around every
-# tensor. A store outside a tensor damages a band and is reported; a load outside it brings a NaN into the result. An
-# element that no program writes also shows up as a NaN.
+# %% [markdown] The tests come in steps. Work on the first one that fails. They launch your kernel with bands of NaNs
+# around every tensor. Without a GPU, every load and store outside a tensor is reported with its line, program and lane.
+# On a GPU, a store outside damages a band and is reported, and a load outside brings a NaN into the result. An element
+# that no program writes also shows up as a NaN.
 
 # %% nbgrader={"grade": true, "grade_id": "c-test", "locked": true, "points": 10, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "c", "role": "test", "needs": ["setup"]}
 draw = grading.Draws("c", DEVICE)
@@ -843,6 +858,7 @@ check_causal(
 check_causal(*three_of(draw, 2, 37, 37, 32, dtype="float16"), "float16", blocks=(32, 16))
 check_skipped(*three_of(draw, 1, 48, 48, 16), 16, (16, 16))
 check_skipped(*three_of(draw, 2, 64, 64, 16), 32, (32, 16))
+check_skipped(*three_of(draw, 1, 20, 64, 16), 32, (64, 16))  # queries from 20 on do not exist, so they see nothing
 ### BEGIN HIDDEN TESTS
 for layouts in [("row", "tokens", "sliced"), ("tokens", "column", "row")]:
     wanted, n = tuple(16 << draw.integer(0, 1) for _ in "qk"), draw.ragged(5, 70)
@@ -878,7 +894,7 @@ scorecard.passed("e")
 # once, exp2 does the rest. Then m is log2(e) times the largest score, and L is ln(2) = 0.69314718 times (m + log2(l)).
 # Second, only the last blocks need a mask: take two loops, one without and one with it. Third, begin with the programs
 # that have most to do, so that none of them is left over at the end: let `tl.program_id(0)` count from the last block of
-# queries.
+# queries. (Programs begin in the order of this number, head after head, so this orders those of one head.)
 #
 # <details><summary>Hint 1</summary>
 # Copy your kernel of question e. Only the head in the addresses of k and v changes, and there is one more store. Make it
@@ -886,7 +902,8 @@ scorecard.passed("e")
 # </details>
 # <details><summary>Hint 2</summary>
 # <code>shared = h // GROUP</code> in the addresses of k and v. The loop without a mask ends at the smaller one of the
-# program's first query and M, rounded down to a multiple of BLOCK_K. The loop with a mask begins there. The reversed
+# program's first query and M, rounded down to a multiple of BLOCK_K. (Question e has the first query plus one: with
+# blocks that are powers of two, 16 or more, both give the same.) The loop with a mask begins there. The reversed
 # number of a block is <code>tl.num_programs(0) - 1 - tl.program_id(0)</code>.
 # </details>
 # <details><summary>Hint 3</summary>
@@ -1202,11 +1219,13 @@ race
 #
 # - Everything is causal and contiguous; q, dy and dq are (heads, N, D); k, v, dk and dv are (heads, M, D); L and delta are
 #   (heads, N) in float32. There are no groups.
-# - Program (b, h) has block b of head h. All sizes from 1 up are possible.
-# - The dtype is float32 or float16; sums are float32; p and ds are rounded to the inputs' dtype before a product. Every
-#   `tl.dot` needs `input_precision="ieee"`, as in question d; the hints leave it out for brevity.
-# - A kernel must skip blocks in which nothing is visible. A key that no query sees has gradients of 0, and they must be
-#   stored.
+# - Program (b, h) has block b of head h. N and M may be anything from 1 up; D, BLOCK_Q and BLOCK_K are powers of two, 16 or
+#   more.
+# - The dtype is float32 or float16; sums are float32. For a product, p and ds are converted to the inputs' dtype, as
+#   tensor cores want it. Every `tl.dot` needs `input_precision="ieee"`, as in question d (only a GPU shows the
+#   difference); the hints leave it out for brevity.
+# - A kernel must skip blocks in which nothing is visible: the tests put NaNs there. A key that no query sees has gradients
+#   of 0, and they must be stored.
 #
 # <details><summary>Hint 1</summary>
 # <code>dq_kernel</code> is your causal kernel without a maximum: L takes its place. For <code>dkdv_kernel</code>, which
@@ -1323,6 +1342,25 @@ def check_backward(heads, n, m, d, what, blocks=(16, 16), dtype="float32"):
     grading.check_kernel(dkdv_kernel, constants, inputs, both, launch=launch_dkdv, what=f"dkdv_kernel, {what}")
 
 
+def check_skipped_backward(heads, n, rows, blocks):
+    """Put NaN where a program may not read: keys past the first rows, and queries before the others."""
+    q, k, v, dy = (rows_of(draw, heads, n, 16) for _ in range(4))
+    logsum, delta, dq, both = gradients(q, k, v, dy)
+    constants = dict(zip(("BLOCK_Q", "BLOCK_K"), blocks, strict=True))
+    later, before = [k.clone(), v.clone()], [q.clone(), dy.clone()]
+    for tensor in later:
+        tensor[:, rows:] = float("nan")
+    for tensor in before:
+        tensor[:, :rows] = float("nan")
+    what = f"of {n} queries and keys, {constants}"
+    inputs, right = [q, *later, dy, logsum, delta], dq[:, :rows].contiguous()
+    said = f"dq_kernel, the first {rows} {what}: later keys and values are NaN"
+    grading.check_kernel(dq_kernel, constants, inputs, right, launch=launch_dq_first, what=said)
+    inputs, right = [before[0], k, v, before[1], logsum, delta], both[:, :, rows:].contiguous()
+    said = f"dkdv_kernel, all but the first {rows} {what}: earlier queries and gradients are NaN"
+    grading.check_kernel(dkdv_kernel, constants, inputs, right, launch=launch_dkdv_last, what=said)
+
+
 check_backward(1, 16, 16, 16, "one block")
 check_backward(2, 48, 48, 16, "three blocks, two heads")
 check_backward(1, 37, 37, 16, "ragged")
@@ -1331,10 +1369,12 @@ check_backward(2, 50, 50, 16, "wide blocks", blocks=(16, 32))
 check_backward(1, 21, 53, 16, "keys that no query sees")
 check_backward(1, 53, 21, 16, "more queries than keys")
 check_backward(2, 37, 37, 32, "float16", blocks=(32, 32), dtype="float16")
+check_skipped_backward(1, 48, 16, (16, 16))
 ### BEGIN HIDDEN TESTS
 for kind in ("float32", "float16"):
     n, m, wanted = draw.ragged(5, 70), draw.ragged(5, 70), tuple(16 << draw.integer(0, 1) for _ in "qk")
     check_backward(draw.integer(1, 3), n, m, 16, "other sizes", wanted, kind)
+check_skipped_backward(2, 64, 32, tuple(16 << draw.integer(0, 1) for _ in "qk"))
 ### END HIDDEN TESTS
 scorecard.passed("challenge")
 
@@ -1355,8 +1395,8 @@ show_gap(1, "bytes", 4 * 4096 * 64 * 2, 2 * (2 * 4096 * 64 + 32 * 2 * 4096 * 64)
 show_gap(2, "scores", 1024 * 1025 // 2, sum(row + 1 for row in range(8)) * 128 * 128)
 # 3. Scores of one head with 1,000 tokens, no mask. Counted: those in blocks of 128 x 128.
 show_gap(3, "scores", 1000 * 1000, triton.cdiv(1000, 128) ** 2 * 128 * 128)
-# 4. Microseconds for 64 heads of 4,096 tokens, d = 64, at 989 TFLOP/s. Counted: what a profiler sees of a kernel whose warps
-#    all do the same at the same time, on a GPU that computes 3.9 million exponentials in a microsecond.
+# 4. Microseconds for 64 heads of 4,096 tokens, d = 64, at 989 TFLOP/s. Counted: products and exponentials one
+#    after the other, as in a kernel whose warps all do the same at the same time; 3.9 million exponentials take 1 us.
 products = round(4 * 64 * 4096**2 * 64 / 989e6)
 show_gap(4, "microseconds", products, products + round(64 * 4096**2 / 3.9e6))
 

@@ -89,8 +89,8 @@ scorecard = grading.Scorecard(
 # 3. `mlp_share`: what share of a layer's weights is in the MLP (the two matrices behind attention)?
 # 4. `idle_share`: attention with one program per head has 12 programs. What share of 132 multiprocessors has nothing to
 #    do?
-# 5. `times_library`: as a CUDA graph, how many *times* as fast will your kernels be as PyTorch's operations, also as a
-#    graph? (Question g measures it if you have a GPU.)
+# 5. `times_library`: as a CUDA graph with weights in 16 bits, how many *times* as fast will your kernels be as PyTorch's
+#    operations in 32 bits, also as a graph? (Question g measures it if you have a GPU.)
 
 # %% nbgrader={"grade": false, "grade_id": "gap-predictions", "locked": false, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "gap", "role": "predict", "needs": ["setup"]}
 ### BEGIN SOLUTION
@@ -254,6 +254,7 @@ scorecard.passed("a")
 # - `step_seconds(moved, bandwidth, count, boundary)`: the time by this model for `moved` bytes and `count` kernels.
 # - `most_a_layer(target, moved, bandwidth, boundary, layers, others)`: how many kernels a layer may have at most so that
 #   a step takes no longer than `target` seconds. A plain int; 0 if even one is too many, or if the bytes take too long.
+#   Floats are rounded, so a step that misses the target by a millionth of a boundary is still in time.
 #
 # <details><summary>Hint 1</summary>
 # Solve the model for the kernels of a layer. What may be left of the target when the bytes and the others are paid?
@@ -262,7 +263,7 @@ scorecard.passed("a")
 # <code>(target - moved / bandwidth) / boundary</code> kernels are allowed in all. Only whole kernels count.
 # </details>
 # <details><summary>Hint 3</summary>
-# <code>max(0, math.floor((allowed - others) / layers))</code>, with <code>import math</code> inside the function.
+# <code>max(0, math.floor((allowed - others) / layers + 1e-6))</code>, with <code>import math</code> inside the function.
 # </details>
 
 
@@ -289,7 +290,7 @@ def most_a_layer(target, moved, bandwidth, boundary, layers, others):
     #: raise NotImplementedError("most_a_layer")
     import math
 
-    return max(0, math.floor(((target - moved / bandwidth) / boundary - others) / layers))
+    return max(0, math.floor(((target - moved / bandwidth) / boundary - others) / layers + 1e-6))
     ### END SOLUTION
 
 
@@ -305,6 +306,8 @@ grading.assert_equal(kernels(1, 1, 0), 1, what="kernels(1, 1, 0)")
 check_seconds(step_seconds(1000, 1000, 10, 0.5), 6.0, what="step_seconds(1000, 1000, 10, 0.5): 1 s and ten times 0.5 s")
 grading.assert_equal(most_a_layer(11.0, 1000, 1000, 0.5, 4, 2), 4, what="most_a_layer: 20 kernels in all, 2 others")
 grading.assert_equal(most_a_layer(11.0, 1000, 1000, 0.5, 4, 3), 4, what="most_a_layer: 17 kernels for 4 layers")
+just = step_seconds(1000, 1000, 4 * 4 + 2, 0.1)
+grading.assert_equal(most_a_layer(just, 1000, 1000, 0.1, 4, 2), 4, what="most_a_layer: 18 kernels take just the target")
 grading.assert_equal(most_a_layer(2.0, 1000, 1000, 0.5, 4, 2), 0, what="most_a_layer: no time for kernels")
 grading.assert_equal(most_a_layer(0.5, 1000, 1000, 0.5, 4, 2), 0, what="most_a_layer: the bytes take longer")
 ### BEGIN HIDDEN TESTS
@@ -514,7 +517,8 @@ def vector(draw, length, dtype="float32", **how):
 #
 # Write `norm_linear_kernel`: y = weight norm(x) + bias. The **contract**:
 #
-# - Block i has results i ROWS ... (i + 1) ROWS - 1 of N. A row has WIDTH numbers; BLOCK, a power of two, holds a row.
+# - Block i has results i ROWS ... (i + 1) ROWS - 1 of N. A row has WIDTH numbers; BLOCK holds a row. ROWS and BLOCK are
+#   powers of two, and in question d KEYS and HEAD are.
 # - norm(x) = (x - mean) / sqrt(variance + epsilon) * gain + shift, over the WIDTH numbers of x.
 # - Results below SPLIT go to `y_ptr` in order, and those from SPLIT on to `rest_ptr` in order: queries are needed once, and
 #   keys and values go to the cache. Convert each result to the dtype of the tensor that it goes to.
@@ -567,10 +571,10 @@ def norm_linear_kernel(
 #: raise NotImplementedError("norm_linear_kernel: write it, then delete this line")
 ### END SOLUTION
 
-# %% [markdown]
-# The tests come in steps. Work on the first one that fails. They launch your kernel with bands of NaNs around every
-# tensor. A store outside a tensor damages a band and is reported; a load outside it brings a NaN into the result. An
-# element that no program writes also shows up as a NaN.
+# %% [markdown] The tests come in steps. Work on the first one that fails. They launch your kernel with bands of NaNs
+# around every tensor. Without a GPU, every load and store outside a tensor is reported with its line, program and lane.
+# On a GPU, a store outside damages a band and is reported, and a load outside brings a NaN into the result. An element
+# that no program writes also shows up as a NaN.
 
 # %% nbgrader={"grade": true, "grade_id": "c-test", "locked": true, "points": 15, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "c", "role": "test", "needs": ["setup"]}
 draw = grading.Draws("c", DEVICE)
@@ -632,7 +636,7 @@ scorecard.passed("c")
 # - The cache has 2 WIDTH numbers for each token, one token after the other: its key, and then its value. The newest token,
 #   number T - 1, is not in it yet: its key and its value are at `new_ptr`. A load of its row in the cache is
 #   reported as an unwritten read.
-# - The cache and the newest token may be float32 or float16; q and the parts are float32.
+# - The cache and the newest token are both float32 or both float16; q and the parts are float32.
 #
 # `project_kernel` then computes y = x + weight a + bias, where a is attention's result, WIDTH numbers: with m the largest
 # of the head's m_s,
@@ -641,7 +645,8 @@ scorecard.passed("c")
 # a[h HEAD + d] = (sum over s of exp(m_s - m) part[h, s, d]) / (sum over s of exp(m_s - m) l_s)
 # ```
 #
-# Every program computes all of a for itself. Share 0 always has a token.
+# Every program computes all of a for itself. Share 0 always has a token. x and y may be the same memory: read an element of x
+# only in the program that writes it.
 #
 # <details><summary>Hint 1</summary>
 # For one share, this is the softmax of long rows of the lab on fusion: keep a maximum, a sum, and here HEAD sums more, and
@@ -658,7 +663,7 @@ scorecard.passed("c")
 # m_new)</code>, <code>total = total * old + tl.sum(p, 0)</code>, <code>acc = acc * old + tl.sum(p[:, None] * v, 0)</code>; tokens
 # beyond the share get the score minus infinity. Begin with <code>m = tl.full((), -float("inf"), tl.float32)</code>. In
 # <code>project_kernel</code>, m, total and acc are blocks of BLOCK numbers, and part s of element i begins at <code>part_ptr +
-# (i // HEAD * SPLITS + s) * (HEAD + 2)</code>.
+# (i // HEAD * SPLITS + s) * (HEAD + 2)</code>. Beyond WIDTH load 0, also for m: minus infinity less minus infinity is NaN.
 # </details>
 
 
@@ -818,8 +823,9 @@ scorecard.passed("d")
 # and Triton has `tl.sigmoid`. `down_kernel` computes y = x + weight h + bias, where h has LONG numbers. A row is too long
 # to hold, so it takes BLOCK numbers at a time, which need not divide LONG.
 #
-# Both keep the rules from above. In `down_kernel`, x and y may be the same memory: read an element of x only in the
-# program that writes it.
+# Both keep the rules from above. In `down_kernel`, x and y may be the same memory, as in `project_kernel`. Each question is
+# graded with its own cells, so write the normalization once more, or put a helper with `@triton.jit` into a cell of your
+# own.
 #
 # <details><summary>Hint 1</summary>
 # In <code>down_kernel</code>, a sum of ROWS numbers goes through a loop over the BLOCKs of a row. What must the mask of the
@@ -1161,7 +1167,7 @@ def check_greedy(beginning, count, what):
     grading.check_kernel(token_kernel, constants, inputs, expected, launch=launch_greedy, what=what)
 
 
-check_token(1, 2, 40, 1, "one layer, the first token")
+check_token(1, 2, 100, 1, "one layer, the first token")  # more tokens than the width
 check_token(2, 3, 70, 19, "two layers, three heads, ragged everywhere")
 check_greedy("The roofline of a ", 2, what="token_kernel on the shipped model, two characters")
 ### BEGIN HIDDEN TESTS
@@ -1179,7 +1185,7 @@ scorecard.passed("f")
 # %% [markdown]
 # **Do your kernels compile for a GPU?** The interpreter accepts some things that the compiler refuses. The next cell
 # compiles all phases for an A100 on GPT-2's shapes, and shows how many registers a thread needs and how many bytes do not
-# fit in them. It needs no GPU and runs for about half a minute.
+# fit in them. It needs no GPU and runs for about ten seconds. For question g, put your own numbers into `sizes`.
 
 # %%
 GPT2 = {
@@ -1193,7 +1199,7 @@ large = {name: torch.empty(shape, dtype=torch.float16, device="meta") for name, 
 cache, logits = torch.empty(12, 512, 2, 768, dtype=torch.float16, device="meta"), torch.empty(50257, device="meta")
 sizes = {"HEAD": 64, "SPLITS": 8, "KEYS": 64, "num_warps": 4}
 sizes |= {"QKV_ROWS": 8, "PROJECTION_ROWS": 4, "UP_ROWS": 8, "DOWN_ROWS": 4, "HEAD_ROWS": 16}
-phases = [sizes | {"PHASE": phase} for phase in range(1, 7)]
+phases = [sizes | {"PHASE": phase} for phase in range(7)]
 for report in compiler_report(
     token_kernel, phases, logits, cache, *large.values(), launch=launch_token, capabilities=[80]
 ):
@@ -1214,7 +1220,7 @@ for report in compiler_report(
 # `KEYS` of attention; `BLOCK`, which holds a row; and `num_warps`. Rows, KEYS and BLOCK are powers of two. HEAD is 64.
 #
 # Two things matter. There should be at least as many blocks as the GPU has multiprocessors (108 on an A100, 132 on an
-# H100), or some memory requests are never made. And a block of ROWS x BLOCK weights should fit in the registers of its
+# H100), or too few loads are under way at once. And a block of ROWS x BLOCK weights should fit in the registers of its
 # warps, so that all of it is on its way at once.
 #
 # <details><summary>Hint 1</summary>
@@ -1406,9 +1412,9 @@ race
 # %% [markdown]
 # **Say why.** Answer in three to six sentences. Take GPT-2 with 512 tokens in the cache, 16 bits, and a memory of 4 TB/s.
 # How long do the bytes of a token take (your `best_seconds`), and what share of them is the cache? If your step took 180
-# microseconds with 62 kernels, how long would a boundary be by your model? In which of the five kernels of a layer are the
-# bytes alone worth less than a boundary? What would you change first to get below 120 microseconds, and why does a faster
-# memory alone not get you there? A person reads your answer; it gives up to 5 points.
+# microseconds with 62 kernels, how long would a boundary be by your model? How long do the bytes of each of the five kernels
+# of a layer take, beside a boundary? What would you change first to get below 120 microseconds, and how many times as fast
+# would memory have to be to get there alone? A person reads your answer; it gives up to 5 points.
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "g-why", "locked": false, "points": 5, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "g-why", "role": "written", "needs": ["setup"], "title": "Say why"}
 # ### BEGIN SOLUTION
@@ -1417,7 +1423,7 @@ race
 # are 62 boundaries of 1.8 us each. A layer's queries, keys and values are 3.5 MB, 0.9 us; the cache 1.6 MB, 0.4 us; the
 # projection 1.2 MB, 0.3 us; up and down 4.7 MB, 1.2 us each: all five are worth less than a boundary. So fewer or shorter
 # boundaries come first: a persistent kernel with a barrier in place of a launch, which fetches the next weights while it
-# waits. A memory that is twice as fast saves 33 us, which leaves 147.
+# waits. Memory alone has 120 - 113 = 7 us for what takes 67 now, so it would have to be ten times as fast.
 # ### END SOLUTION
 
 # %% [markdown]
@@ -1432,8 +1438,10 @@ race
 # - `persistent_kernel`: all phases of a token, with a barrier behind each one except the last. There are 5 layers + 1 of
 #   them. It gets rows for each phase by name. Phase 0 is done by program 0 alone.
 #
-# Your kernels are right for any number of programs, so this one calls them as they are. Without a GPU, it is tested with
-# one program; on a GPU with as many as run at once.
+# Your kernels are right for any number of programs, so this one calls them as they are. All programs must run at the same
+# time, or those that run would wait for others that cannot begin; the lab's launch asks the driver for that. Without a GPU
+# the kernel is tested with one program, so only the count of the barriers is: whether they really wait shows on a GPU. If
+# the test does not end, a program waits for more than will ever come: stop the cell, and look at `due`.
 #
 # Three things can go wrong that no single program shows. All threads of a program must have stored their results before
 # one of them tells the others: `tl.debug_barrier()` waits for a program's own threads. What is stored must be visible to

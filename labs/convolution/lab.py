@@ -473,25 +473,27 @@ scorecard.passed("b")
 #   TILE_M ... (i + 1) TILE_M - 1 and filters l TILE_N ... (l + 1) TILE_N - 1.
 # - x is (N, H, W, C), f is (K, R, S, C) and y is (N, P, Q, K). Each may have any strides. R, S, STRIDE and PADDING are
 #   constants.
-# - The kernel is right for all sizes from 1 up, any stride, any padding, and tiles that do not divide anything.
+# - The kernel is right for all sizes from 1 up, any stride, any padding, and tiles that do not divide anything. The sides
+#   of tiles are powers of two, 16 or more.
 # - All three have the same dtype, float32 or float16. **The sum is always kept in float32.** Write `tl.dot(a, b, acc,
-#   input_precision="ieee")`; without that option Triton may round float32 inputs to 10 bits.
+#   input_precision="ieee")`; without that option a GPU may round float32 inputs to 10 bits, which the interpreter does
+#   not show.
 #
-# The order of j is yours to choose in a kernel.TERM_BACKWARDS There, `//` and `%` work on blocks as they do on numbers,
-# as long as nothing is negative. So take the quotients of m and j, which are never negative, before you subtract the
-# padding.
+# The order of j is yours to choose in a kernel.TERM_BACKWARDS On blocks, `//` and `%` work as they do on numbers, as long
+# as nothing is negative. So take the quotients of m and j, which are never negative, before you subtract the padding.
 #
 # The lab's own functions launch your kernels, so you write only kernels. They refuse what a kernel does not take, with
-# the name of what is wrong. Use `run` to try things out.
+# the name of what is wrong. Use `run` to try things out: `run(launch_conv, conv_kernel, {"STRIDE": 1, "PADDING": 0} |
+# TILES, x, f)` returns y, with NaN where nothing was written.
 
 
 # %% nbgrader={"grade": false, "grade_id": "launches", "locked": true, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "setup", "role": "setup"}
-def refuse(x, f, y, stride, padding, groups=1):
+def refuse_inputs(x, f, stride, padding, groups=1):
     """Raise an error if the tensors and numbers do not make a convolution."""
     for name, value, least in (("STRIDE", stride, 1), ("PADDING", padding, 0), ("GROUPS", groups, 1)):
         if type(value) is not int or value < least:
             raise ValueError(f"{name} is {value!r}: give an int, {least} or more")
-    for name, tensor in (("x", x), ("f", f), ("y", y)):
+    for name, tensor in (("x", x), ("f", f)):
         if tensor.dtype not in (torch.float32, torch.float16) or tensor.dtype != x.dtype:
             raise ValueError(f"{name} is {tensor.dtype}, x is {x.dtype}: give both as float32 or as float16")
         if tensor.dim() != 4 or 0 in tensor.shape:
@@ -504,14 +506,40 @@ def refuse(x, f, y, stride, padding, groups=1):
         )
     if rows > height + 2 * padding or cols > width + 2 * padding:
         raise ValueError(f"a filter of {rows} x {cols} does not fit {height} x {width} pixels with padding {padding}")
-    result = [(size + 2 * padding - taps) // stride + 1 for size, taps in ((height, rows), (width, cols))]
-    if tuple(y.shape) != (images, *result, filters):
-        raise ValueError(f"y has shape {tuple(y.shape)}: the result has {(images, *result, filters)}")
+
+
+def result_shape(x, f, stride, padding):
+    """Return the shape of the result, (N, P, Q, K)."""
+    places = [(x.shape[axis] + 2 * padding - f.shape[axis]) // stride + 1 for axis in (1, 2)]
+    return x.shape[0], *places, f.shape[0]
+
+
+def refuse(x, f, y, constants, least, groups=1, bias=None):
+    """Raise an error if tensors, numbers and tiles do not belong together; `least` has the least size of each tile."""
+    missing = [name for name in ("STRIDE", "PADDING", *least) if name not in constants]
+    if missing:
+        raise ValueError(f"the constants lack {', '.join(missing)}")
+    refuse_inputs(x, f, constants["STRIDE"], constants["PADDING"], groups)
+    for name, smallest in least.items():
+        value = constants[name]
+        if type(value) is not int or value < smallest or value & (value - 1):
+            raise ValueError(f"{name} is {value!r}: give a power of two, {smallest} or more")
+    due = result_shape(x, f, constants["STRIDE"], constants["PADDING"])
+    if tuple(y.shape) != due or y.dtype != x.dtype:
+        raise ValueError(f"y is {y.dtype} of shape {tuple(y.shape)}: the result is {x.dtype} of shape {due}")
+    if bias is not None and (bias.shape != f.shape[:1] or bias.dtype != x.dtype or not bias.is_contiguous()):
+        raise ValueError(
+            f"bias is {bias.dtype} of shape {tuple(bias.shape)}: give {x.dtype}, contiguous, a number for each of the "
+            f"{f.shape[0]} filters"
+        )
+
+
+TILES = {"TILE_M": 16, "TILE_N": 16, "TILE_K": 16}
 
 
 def launch_conv(kernel, constants, y, x, f):
     """Launch one program per tile of TILE_M pixels x TILE_N filters."""
-    refuse(x, f, y, constants["STRIDE"], constants["PADDING"])
+    refuse(x, f, y, constants, TILES)
     (N, H, W, C), (K, R, S, _), (_, P, Q, _) = x.shape, f.shape, y.shape
     grid = (triton.cdiv(N * P * Q, constants["TILE_M"]), triton.cdiv(K, constants["TILE_N"]))
     strides = (*x.stride(), *f.stride(), *y.stride())
@@ -525,10 +553,18 @@ def launch_conv_first(kernel, constants, y, x, f):
     y.copy_(first)
 
 
+def launch_conv_part(kernel, constants, y, x, f):
+    """Launch with a result that is a part of a larger tensor."""
+    part = torch.empty(y.shape[0], y.shape[1] + 1, y.shape[2] + 2, y.shape[3], dtype=y.dtype, device=y.device)
+    part = part[:, : y.shape[1], : y.shape[2]]
+    launch_conv(kernel, constants, part, x, f)
+    y.copy_(part)
+
+
 def launch_grouped(kernel, constants, y, x, f, bias):
     """Launch one program per tile and group; C and K are the channels and filters of one group."""
-    groups = constants["GROUPS"]
-    refuse(x, f, y, constants["STRIDE"], constants["PADDING"], groups)
+    groups = constants.get("GROUPS", 0)
+    refuse(x, f, y, constants, TILES, groups, bias)
     (N, H, W, _), (K, R, S, C), (_, P, Q, _) = x.shape, f.shape, y.shape
     grid = (triton.cdiv(N * P * Q, constants["TILE_M"]), triton.cdiv(K // groups, constants["TILE_N"]), groups)
     strides = (*x.stride(), *f.stride(), *y.stride())
@@ -545,9 +581,8 @@ def launch_grouped_first(kernel, constants, y, x, f, bias):
 
 def launch_stepping(kernel, constants, y, x, f, bias):
     """Launch one program per tile, numbered in one dimension; all tensors are contiguous, channels last."""
-    stride, padding = constants["STRIDE"], constants["PADDING"]
-    refuse(x, f, y, stride, padding)
-    for name, tensor in (("x", x), ("f", f), ("y", y), ("bias", bias)):
+    refuse(x, f, y, constants, TILES, bias=bias)
+    for name, tensor in (("x", x), ("f", f), ("y", y)):
         if not tensor.is_contiguous():
             raise ValueError(f"{name} has strides {tensor.stride()}: this kernel needs the channels last, without gaps")
     (N, H, W, C), (K, R, S, _), (_, P, Q, _) = x.shape, f.shape, y.shape
@@ -559,10 +594,19 @@ def launch_stepping(kernel, constants, y, x, f, bias):
 
 def launch_depthwise(kernel, constants, y, x, f):
     """Launch one program per PIXELS pixels x CHANNELS channels; f is (R, S, C), all contiguous, channels last."""
+    refuse(x, whole_filters(f), y, constants, {"PIXELS": 1, "CHANNELS": 1}, x.shape[-1])
+    for name, tensor in (("x", x), ("f", f), ("y", y)):
+        if not tensor.is_contiguous():
+            raise ValueError(f"{name} has strides {tensor.stride()}: this kernel needs the channels last, without gaps")
     N, H, W, C = x.shape
     _, P, Q, _ = y.shape
     grid = (triton.cdiv(N * P * Q, constants["PIXELS"]), triton.cdiv(C, constants["CHANNELS"]))
     kernel[grid](x, f, y, N * P * Q, H, W, C, P, Q, R=f.shape[0], S=f.shape[1], **constants)
+
+
+def whole_filters(f):
+    """Return filters as (K, R, S, C); those of the challenge, one per channel, are (R, S, C)."""
+    return f.permute(2, 0, 1)[..., None] if f.dim() == 3 else f
 
 
 def right_conv(x, f, bias=None, stride=1, padding=0, groups=1, relu=False):
@@ -577,14 +621,16 @@ def images(draw, n, h, w, c, layout="last", **how):
     """Draw images, or filters, of shape (n, h, w, c) with their memory in some layout."""
     if layout == "first":
         return draw.matrix(n * c, h * w, **how).view(n, c, h, w).permute(0, 2, 3, 1)
+    if layout == "part":
+        return images(draw, n, h + 2, w + 1, c, **how)[:, 1 : h + 1, :w]
     return draw.matrix(n * h * w, c, layout="row" if layout == "last" else layout, **how).view(n, h, w, c)
 
 
 def run(launch, kernel, constants, x, f, *bias):
     """Launch a kernel with a fresh result, and return it."""
-    stride, padding = constants["STRIDE"], constants["PADDING"]
-    shape = [(x.shape[axis] + 2 * padding - f.shape[axis]) // stride + 1 for axis in (1, 2)]
-    y = torch.full((x.shape[0], *shape, f.shape[0]), float("nan"), dtype=x.dtype, device=x.device)
+    stride, padding, filters = constants["STRIDE"], constants["PADDING"], whole_filters(f)
+    refuse_inputs(x, filters, stride, padding, x.shape[-1] if f.dim() == 3 else constants.get("GROUPS", 1))
+    y = torch.full(result_shape(x, filters, stride, padding), float("nan"), dtype=x.dtype, device=x.device)
     launch(kernel, constants, y, x, f, *bias)
     return y
 
@@ -659,8 +705,8 @@ def conv_kernel(
 
 # %% [markdown]
 # The tests come in steps. Work on the first one that fails. They launch your kernel with bands of NaNs around every
-# tensor. A store outside a tensor damages a band and is reported; a load outside it brings a NaN into the result. An
-# element that no program writes also shows up as a NaN.
+# tensor. A load or a store outside a tensor is reported, without a GPU with its line, program and lane. An element that
+# no program writes shows up as a NaN.
 
 # %% nbgrader={"grade": true, "grade_id": "c-test", "locked": true, "points": 20, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "c", "role": "test", "needs": ["setup"]}
 draw = grading.Draws("c", DEVICE)
@@ -683,11 +729,13 @@ check_conv(images(draw, 1, 4, 4, 5), images(draw, 16, 1, 1, 5), "channels ragged
 check_conv(images(draw, 1, 6, 6, 16), images(draw, 16, 3, 3, 16), "3 x 3 taps")
 check_conv(images(draw, 2, 6, 5, 3), images(draw, 7, 3, 2, 3), "taps within a step, everything ragged")
 check_conv(images(draw, 2, 5, 4, 4), images(draw, 6, 3, 3, 4), "a border of zeros", padding=1)
-check_conv(images(draw, 1, 3, 3, 4), images(draw, 6, 5, 3, 4), "a filter larger than the image", padding=2)
+check_conv(images(draw, 1, 3, 3, 4), images(draw, 6, 5, 1, 4), "a filter higher than the image", padding=2)
 check_conv(images(draw, 2, 7, 6, 4), images(draw, 6, 3, 3, 4), "a stride of 2", stride=2, padding=1)
 check_conv(images(draw, 1, 9, 8, 3), images(draw, 6, 2, 3, 3), "a stride of 3", stride=3)
-check_conv(images(draw, 2, 5, 4, 4, "first"), images(draw, 6, 3, 3, 4), "x has the channels first", padding=1)
-check_conv(images(draw, 2, 5, 4, 4), images(draw, 6, 3, 3, 4, "first"), "f has the channels first", padding=1)
+x, f = images(draw, 2, 5, 4, 4, "first"), images(draw, 6, 3, 3, 4, "first")
+check_conv(x, f, "x and f have the channels first", padding=1)
+x, f = images(draw, 2, 5, 4, 4, "part"), images(draw, 6, 3, 3, 4, "part")
+check_conv(x, f, "x, f and y are parts of larger tensors", padding=1, launch=launch_conv_part)
 check_conv(images(draw, 2, 5, 4, 4, "sliced"), images(draw, 6, 3, 3, 4, "column"), "slices with gaps", padding=1)
 x, f = images(draw, 2, 5, 4, 4, "offset"), images(draw, 6, 3, 3, 4, "sliced")
 check_conv(x, f, "y has the channels first", padding=1, launch=launch_conv_first)
@@ -697,7 +745,7 @@ check_conv(images(draw, 1, 5, 5, 8, dtype="float16"), images(draw, 9, 3, 3, 8, d
 x, f = images(draw, 1, 4, 4, 1024, values="climbing"), images(draw, 16, 1, 1, 1024, values="negative")
 check_conv(x.half(), f.half(), "a long sum of float16 products", tiles=(16, 16, 64))
 ### BEGIN HIDDEN TESTS
-for arrangement, other in [("last", "sliced"), ("first", "last"), ("sliced", "first"), ("offset", "column")]:
+for arrangement, other in [("last", "sliced"), ("first", "part"), ("part", "first"), ("offset", "column")]:
     taps, step, border = (draw.integer(1, 4), draw.integer(1, 3)), draw.integer(1, 3), draw.integer(0, 3)
     depth, larger = draw.integer(1, 21), draw.integer(0, 2)
     wanted = tuple(32 if which == larger else 16 for which in range(3))
@@ -803,9 +851,9 @@ def grouped_kernel(
 draw = grading.Draws("d", DEVICE)
 
 
-def check_grouped(x, f, what, groups=1, relu=1, where=(1, 1), tiles=(16, 16, 16), launch=launch_grouped):
+def check_grouped(x, f, what, groups=1, relu=1, where=(1, 1), tiles=(16, 16, 16), launch=launch_grouped, bias=None):
     """Compare grouped_kernel with the library in float64."""
-    bias = draw.matrix(1, f.shape[0])[0].to(x.dtype)
+    bias = draw.matrix(1, f.shape[0])[0].to(x.dtype) if bias is None else bias
     stride, padding = where
     right = right_conv(x, f, bias, stride, padding, groups, bool(relu))
     constants = {"GROUPS": groups, "STRIDE": stride, "PADDING": padding, "RELU": relu}
@@ -820,16 +868,20 @@ check_grouped(images(draw, 2, 5, 3, 5), images(draw, 20, 3, 3, 5), "everything r
 check_grouped(images(draw, 1, 4, 4, 32), images(draw, 32, 1, 1, 16), "two groups", 2, where=(1, 0))
 check_grouped(images(draw, 2, 5, 4, 12), images(draw, 15, 3, 3, 4), "three groups, ragged", 3)
 check_grouped(images(draw, 1, 5, 5, 6), images(draw, 6, 3, 3, 1), "a group per channel", 6, where=(2, 1))
-check_grouped(images(draw, 2, 5, 4, 8, "first"), images(draw, 6, 2, 3, 4, "sliced"), "other strides", 2)
-x, f = images(draw, 2, 5, 4, 8, "sliced"), images(draw, 6, 3, 3, 4, "first")
+check_grouped(images(draw, 2, 5, 4, 8, "first"), images(draw, 6, 2, 3, 4, "part"), "other strides", 2)
+x, f = images(draw, 2, 5, 4, 8, "part"), images(draw, 6, 3, 3, 4, "first")
 check_grouped(x, f, "y has the channels first", 2, where=(2, 2), launch=launch_grouped_first)
 x, f = images(draw, 1, 5, 5, 16, dtype="float16"), images(draw, 34, 3, 3, 8, dtype="float16")
 check_grouped(x, f, "float16, other tiles", 2, tiles=(32, 16, 32))
+# 16 pixels that are all the same: the bias takes away all of the sums but what rounding them to float16 would cut off.
+x = images(draw, 1, 1, 1, 4, values="positive", dtype="float16").repeat(1, 4, 4, 1)
+f = images(draw, 16, 1, 1, 4, values="positive", dtype="float16")
+check_grouped(x, f, "a bias that takes nearly all away", 1, 0, (1, 0), bias=-right_conv(x, f)[0, 0, 0])
 x, f = images(draw, 1, 4, 4, 1024, values="climbing"), images(draw, 6, 1, 1, 1024, values="negative")
 x, f = torch.cat([x, x], 3).half(), f.half()
 check_grouped(x, f, "a long sum of float16 products", 2, 0, (1, 0), (16, 16, 64))
 ### BEGIN HIDDEN TESTS
-for arrangement, other in [("last", "first"), ("first", "sliced"), ("offset", "last")]:
+for arrangement, other in [("last", "first"), ("part", "sliced"), ("offset", "part")]:
     parts, depth, wanted = draw.integer(2, 4), draw.integer(1, 9), tuple(16 << draw.integer(0, 1) for _ in "mnk")
     x = images(draw, draw.integer(1, 3), draw.integer(3, 8), draw.integer(3, 8), parts * depth, arrangement)
     f = images(draw, parts * draw.ragged(1, 20), draw.integer(1, 3), draw.integer(1, 3), depth, other)
@@ -1015,7 +1067,7 @@ for kernel, launch, more, inputs in [
 # </details>
 # <details><summary>Hint 3</summary>
 # Begin with 128 x 128 x 64, or 128 x 64 x 64 if there are 64 filters; 8 warps for the former and 4 for the latter; 3
-# stages.
+# stages. The third layer then has 98 tiles: more would be smaller, so try which matters more.
 # </details>
 
 # %% nbgrader={"grade": false, "grade_id": "race-given", "locked": true, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "setup", "role": "setup"}
@@ -1121,7 +1173,7 @@ scorecard.passed("f", race.fraction)
 race
 
 # %% [markdown]
-# **Say why.** Answer in three to six sentences. Take the second and the third layer of `RACES`. How many tiles does your
+# **Say why.** Answer in five to eight sentences. Take the second and the third layer of `RACES`. How many tiles does your
 # config make of each, and how many rounds do 132 multiprocessors need for them, if each works on one tile at a time? How
 # many FLOPs per byte does each layer do, if images, filters and result move once (your `implicit_bytes`)? An H200 does
 # about 200 float16 FLOPs in the time in which its memory delivers a byte. Which of the two layers is limited by memory,
@@ -1155,14 +1207,18 @@ race
 # The **contract** of the function:
 #
 # - x is (N, H, W, C) and f is (K, R, S, C), both with any strides, both float32 or both float16. The result is (N, P, Q,
-#   K). Arguments that are no convolution are refused with a ValueError.
+#   K). stride is an int from 1 to 8, and padding one from 0 to 8. Arguments that are no convolution are refused with a
+#   ValueError.
 # - Behind the function is a kernel with tiles of 16 pixels, 16 filters and 16 values of j. The sum is kept in float32.
-# - Keep your images small: all your tests together have a few seconds. Two images of 7 x 6 pixels are enough for nearly
-#   everything.
+# - Keep your images small: all your tests together have about ten seconds of computing. Three images of 7 x 5 pixels are
+#   enough for nearly everything.
 # - A kernel that reaches outside a tensor is stopped, and the call ends in a RuntimeError. Let it pass through, and the
 #   mutant counts as found.
 #
-# `images` draws images and filters, `right_conv(x, f, stride=2, padding=1)` gives the right result, and
+# `images(draw, n, h, w, c, layout, values=...)` draws images and filters. Layouts are "last" (channels last, contiguous),
+# "first" (channels first), "part" (of larger images), "sliced", "offset" and "column"; values are "normal", "positive",
+# "negative" and "climbing" (sums along the channels climb and come back). `right_conv(x, f, stride=2, padding=1)` gives
+# the right result, and
 # `grading.assert_close(actual, expected, what="a stride of 2")` compares two tensors within the tolerance of their dtype.
 # `grading.Draws("g", DEVICE)` is what `images` draws from. Make all tensors on `DEVICE`: when the lab is graded, this
 # question runs on a CPU.
@@ -1172,8 +1228,8 @@ race
 # one case with nothing square, nothing symmetric and everything ragged finds most mutants at once.
 # </details>
 # <details><summary>Hint 2</summary>
-# Two images of 7 x 6 pixels with 5 channels, 19 filters of 3 x 2 taps, a stride of 2 and a padding of 1. Then the same
-# images with the channels first.
+# Three images of 7 x 5 pixels with 5 channels, 19 filters of 3 x 2 taps, a stride of 2 and a padding of 1: results of 4 x
+# 3, so 36 pixels, two whole tiles and a ragged one. Then the same images with the channels first.
 # </details>
 # <details><summary>Hint 3</summary>
 # What is still missing is a long sum in float16. Take 1024 channels with <code>values="climbing"</code> and filters with
@@ -1183,17 +1239,21 @@ race
 
 
 # %% nbgrader={"grade": false, "grade_id": "g-given", "locked": true, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "setup", "role": "setup"}
-def call_conv(kernel, x, f, stride, padding):
-    """Check the arguments, launch a kernel in tiles of 16 x 16 and steps of 16, and return y."""
+def refuse_call(x, f, stride, padding):
+    """Raise a ValueError for arguments that are no convolution."""
     for name, value in (("x", x), ("f", f)):
         if not isinstance(value, torch.Tensor) or value.dim() != 4:
             raise ValueError(f"{name} must be a tensor of four dimensions")
     for name, value, least in (("stride", stride, 1), ("padding", padding, 0)):
         if type(value) is not int or not least <= value <= 8:
             raise ValueError(f"{name} is {value!r}: give an int from {least} to 8")
-    return run(
-        launch_conv, kernel, {"STRIDE": stride, "PADDING": padding, "TILE_M": 16, "TILE_N": 16, "TILE_K": 16}, x, f
-    )
+    refuse_inputs(x, f, stride, padding)
+
+
+def call_conv(kernel, x, f, stride, padding):
+    """Check the arguments, launch a kernel in tiles of 16 x 16 and steps of 16, and return y."""
+    refuse_call(x, f, stride, padding)
+    return run(launch_conv, kernel, {"STRIDE": stride, "PADDING": padding} | TILES, x, f)
 
 
 # Four functions to try your tests on, in PyTorch; what is wrong with them are faults as kernels have them.
@@ -1201,11 +1261,13 @@ def call_conv(kernel, x, f, stride, padding):
 
 def right_example(x, f, stride, padding):
     """Do what the contract says."""
+    refuse_call(x, f, stride, padding)
     return right_conv(x, f, stride=stride, padding=padding)
 
 
 def borderless_example(x, f, stride, padding):
     """Take the nearest pixel where there is a border of zeros."""
+    refuse_call(x, f, stride, padding)
     if padding:
         around = torch.nn.ReplicationPad2d(padding)(x.float().permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
         x = around.to(x.dtype)
@@ -1214,6 +1276,7 @@ def borderless_example(x, f, stride, padding):
 
 def ragged_example(x, f, stride, padding):
     """Leave out the filters of the last tile, if it is not whole."""
+    refuse_call(x, f, stride, padding)
     y = right_conv(x, f, stride=stride, padding=padding)
     y[..., f.shape[0] // 16 * 16 :] = float("nan")
     return y
@@ -1221,6 +1284,7 @@ def ragged_example(x, f, stride, padding):
 
 def square_example(x, f, stride, padding):
     """Take rows of the filters for columns, where a filter has as many of both."""
+    refuse_call(x, f, stride, padding)
     return right_conv(x, f.transpose(1, 2) if f.shape[1] == f.shape[2] else f, stride=stride, padding=padding)
 
 
@@ -1239,7 +1303,7 @@ def test_conv(conv):
     draw = grading.Draws("g", DEVICE)
     for layout in ("last", "first"):
         for taps in ((3, 2), (3, 3)):
-            x, f = images(draw, 2, 7, 6, 5, layout), images(draw, 19, *taps, 5, layout)
+            x, f = images(draw, 3, 7, 5, 5, layout), images(draw, 19, *taps, 5, layout)
             right = right_conv(x, f, stride=2, padding=1)
             grading.assert_close(conv(x, f, 2, 1), right, what=f"channels {layout}, {taps} taps")
     x = images(draw, 1, 2, 2, 1024, values="climbing").half()
@@ -1314,9 +1378,9 @@ score
 # ## Challenge: one filter per channel
 #
 # In a **depthwise** convolution there are as many groups as channels: each channel has one filter of its own. Nothing is
-# added up over channels, so there is no matrix product left, and tensor cores do not help. (In question d, a tile of 16
-# channels would hold one channel and 15 zeros.) Mobile networks use it because it needs so little arithmetic. What it
-# costs is memory traffic, so read every number in an order that memory likes.
+# added up over channels, so there is no matrix product left, and tensor cores do not help. (In question d, a group would
+# have one filter, and a tile of 16 filters would hold 15 that do not exist.) Mobile networks use it because it needs so
+# little arithmetic. What it costs is memory traffic, so read every number in an order that memory likes.
 #
 # Write `depthwise_kernel` without `tl.dot`: a program computes PIXELS pixels times CHANNELS channels.
 #

@@ -376,10 +376,10 @@ def add_kernel(x_ptr, y_ptr, out_ptr, N, BLOCK: tl.constexpr):
 ### END SOLUTION
 
 
-# %% [markdown]
-# The tests launch your kernel with bands of NaNs around every tensor; a NaN is a number that stands for "no number". A
-# store outside the tensor damages a band and is reported; a load outside it brings a NaN into the result. An element
-# that no program writes also shows up as a NaN.
+# %% [markdown] The tests launch your kernel with bands of NaNs around every tensor; a NaN is a number that stands for
+# "no number". Without a GPU, every load and store outside a tensor is reported with its line, program and lane. On a
+# GPU, a store outside damages a band and is reported, and a load outside brings a NaN into the result. An element that
+# no program writes also shows up as a NaN.
 
 # %% nbgrader={"grade": true, "grade_id": "a-test", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "a", "role": "test", "needs": ["setup"]}
 draw = grading.Draws("a", DEVICE)

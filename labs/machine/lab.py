@@ -36,7 +36,7 @@
 # | e | choose tiles for a product | a cost model, and the fastest tile that fits |
 # | f | write Triton | kernels whose text your function writes |
 # | g | place buffers in a given order | offsets |
-# | h | race against best fit | plans that waste a fifth of what best fit wastes |
+# | h | race against best fit | plans that waste at most a fifth of what best fit wastes |
 # | challenge | reach the lower bound | plans that waste nothing |
 # | gap | explain why prediction and count differ | three causes |
 #
@@ -138,8 +138,9 @@ predictions = grading.seal(
 # 3. Its `sum` becomes `sum_above` + `x` times `weight`.
 # 4. If weights move, its `spare` becomes `weight_above`. Otherwise `weight_above` is `None`, and `spare` stays.
 #
-# Write `pe_step`, which returns the five registers at the end of the cycle as a tuple of ints, in the order `(weight,
-# spare, x, swap, sum)`.
+# Write `pe_step(weight, spare, x, swap, sum_above, weight_above)`. `weight` and `spare` are what the PE's own registers
+# held at the end of the cycle before; `x` and `swap` come from the left, the last two from above. It returns the five
+# registers at the end of the cycle as a tuple or a list of ints, in the order `(weight, spare, x, swap, sum)`.
 #
 # <details><summary>Hint 1</summary>
 # Two registers are simply what comes from the left. Which of the other three may keep what they held?
@@ -202,8 +203,9 @@ scorecard.passed("a")
 #
 # The function `feed` below makes the feed for several tiles that follow each other. Read it; you will need it in c.
 # Row r of a tile's inputs is delayed by r cycles, so that a sum meets the right input in every row. While one tile is
-# computed, the weights of the next one move down. They may start when the last PE has swapped, so two tiles begin at
-# least 2 rows + cols - 2 cycles apart.
+# computed, the weights of the next one move down. All spare weights move at once, so they may start in the cycle in
+# which the last PE swaps (it takes the spare of the cycle before), and not earlier. So two tiles begin at least 2 rows +
+# cols - 2 cycles apart: rows + cols - 2 until the last PE swaps, and rows for the new weights.
 
 
 # %% nbgrader={"grade": false, "grade_id": "b-feed", "locked": true, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "setup", "role": "setup"}
@@ -413,18 +415,26 @@ scorecard.passed("c")
 # %% [markdown]
 # **Say what follows.** Your array of 128 x 128 has one wire that says to all PEs whether weights move. A colleague
 # offers a second design: each column has its own wire, delayed by one cycle per column as the inputs are, so that two
-# tiles may begin 2 rows - 1 cycles apart. Another colleague offers an array that is twice as wide, 128 x 256, with the
-# single wire. Answer in four to eight sentences. For a layer with 4,096 x 4,096 weights and batches of 16, 256 and
-# 4,096, how many cycles does each of the three designs take? Which batches gain from which design, and why? Which would
-# you build for a service that answers single users, and what else could be changed for it? A person reads your answer;
-# it gives up to 5 points.
+# tiles may begin 2 rows - 1 cycles apart. (Take that as given: each column may start loading when its own last PE swaps.
+# In `product_cycles`, only this gap changes.) Another colleague offers an array that is twice as wide, 128 x 256, with
+# the single wire. Take a layer with 4,096 x 4,096 weights, and batches of 16, 256 and 4,096. How many cycles does each
+# of the three designs take? Nine rounded numbers in a small table will do. Then answer in four to six sentences: which
+# batches gain from which design, and why? Which would you build for a service that answers single users, and what else
+# could be changed for it? A person reads your answer; it gives up to 5 points.
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "c-why", "locked": false, "points": 5, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "c-why", "role": "written", "needs": ["setup"], "title": "Say what follows"}
 # ### BEGIN SOLUTION
 # #: *Your answer*
 # A tile costs max(m, 382) cycles on the plain array, max(m, 255) with a wire for each column, and max(m, 510) on the
-# wide one, which has 512 tiles instead of 1,024. At batch 16 that is 391,000, 261,000 and 261,000 cycles; at batch 256
-# 391,000, 262,000 and 261,000; at batch 4,096 4.19 million, 4.19 million and 2.10 million. Below 255 inputs the time
+# wide one, which has 512 tiles instead of 1,024.
+#
+# | batch | plain | a wire for each column | 128 x 256 |
+# |--:|--:|--:|--:|
+# | 16 | 391,000 | 261,000 | 261,000 |
+# | 256 | 391,000 | 262,000 | 261,000 |
+# | 4,096 | 4.19 million | 4.19 million | 2.10 million |
+#
+# Below 255 inputs the time
 # is that of loading, whatever the batch: the wires save a third of it, and the wide array brings twice as many weights
 # in a load that takes a third longer. At batch 4,096 loading is hidden, so wires gain nothing and twice the
 # multipliers halve the time. For single users I would build the wires: they gain as much as the wide array, without
@@ -531,8 +541,9 @@ WOVEN = {
 # an order in which they can run, each as a list of results, such as `[["p1", "s1", "r1"], ...]`. **The groups must be
 # legal, and no legal division may move fewer bytes.** The graphs of the tests have up to 12 operations.
 #
-# Two obvious ideas fail on two of the visible graphs: to join each operation to the one before whenever that is legal,
-# and to make the best single change again and again. It is worth finding out why.
+# Two obvious ideas are not enough: to join each operation to the one before whenever that is legal, and to merge again
+# and again those two groups whose merging saves most. Each moves more bytes than it must on at least one of the visible
+# graphs. It is worth finding out why.
 #
 # <details><summary>Hint 1</summary>
 # Decide for each result whether it is stored. Outputs are. If that is decided, is there anything left to decide?
@@ -606,6 +617,12 @@ two_outputs = {
     "outputs": ["y1", "y2", "y3"],
 }
 check_groups(two_outputs, "three outputs")
+two_products = {  # one kernel could read all three tensors, but a group has one product
+    "inputs": {"x": (64, 128), "w": (128, 256), "u": (128, 256)},
+    "ops": [("p", "matmul", ("x", "w")), ("q", "matmul", ("x", "u")), ("y", "add", ("p", "q"))],
+    "outputs": ["y"],
+}
+check_groups(two_products, "two products")
 ### BEGIN HIDDEN TESTS
 draw = grading.Draws("d")
 for number, count in enumerate((6, 8, 8, 9, 9, 10, 10, 11, 12, 12), start=1):
@@ -621,7 +638,9 @@ scorecard.passed("d")
 # %% [markdown]
 # Your groups can run now. `mlsys.compiler` divides a network into kernels, chooses tiles, places tensors, and writes
 # Triton, one stage after the other, and any stage can be replaced. Here the stage that fuses follows your groups; the
-# rest is the compiler's own. Look at one kernel's text before you write such a text yourself in question f.
+# rest is the compiler's own. Look at one kernel's text before you write such a text yourself in question f. The
+# compiler's kernels have their sizes compiled in, take several rows at once, and keep NaN as torch does; yours will need
+# none of this.
 
 # %%
 groups = fuse(BLOCK)
@@ -652,9 +671,11 @@ print(compiled.source.split("@triton.jit")[-1])
 # tile_n <= sums`. Its cycles are
 #
 # - load = (tile_m tile_k + tile_k tile_n) 2 / bytes, and work = tile_m tile_n tile_k / macs, both rounded up;
-# - step = the largest of load, work, and (latency + load + work) / stages, rounded up: with `stages` pieces under way,
-#   that many steps share the time from the start of a load to the end of its multiplication;
-# - block = latency + step times the number of steps along k (rounded up: the last step costs as much as a full one);
+# - step = the largest of load, work, and (latency + load + work) / stages, the quotient rounded up: a piece needs
+#   latency + load + work cycles from the start of its load to the end of its multiplication, and in that time `stages`
+#   pieces are under way;
+# - block = latency + step times the number of steps along k (rounded up: the last step costs as much as a full one).
+#   The latency in front is there with any number of stages, also with one;
 # - all = block times the number of **waves**: the blocks that C needs, divided by `sms`, rounded up.
 #
 # Write two functions:
@@ -725,7 +746,14 @@ one = GPU | {"sms": 1}
 grading.assert_equal(tile_cycles(64, 64, 128, (64, 64, 32, 1), one), 600 + 4 * 984, what="one stage")
 grading.assert_equal(tile_cycles(64, 64, 128, (64, 64, 32, 3), one), 600 + 4 * 328, what="three stages")
 grading.assert_equal(tile_cycles(64, 64, 128, (64, 64, 32, 4), one), 600 + 4 * 256, what="four stages")
-grading.assert_equal(tile_cycles(65, 64, 129, (64, 64, 32, 4), one), 2 * (600 + 5 * 256), what="ragged m and k")
+grading.assert_equal(tile_cycles(65, 65, 129, (64, 64, 32, 4), one), 4 * (600 + 5 * 256), what="ragged m, n and k")
+# 8,192 bytes at 24 per cycle, 131,072 multiply-adds at 1,000 per cycle, and half of 601 + 342 + 132: none is even.
+odd = one | {"bytes": 24, "macs": 1000, "latency": 601}
+grading.assert_equal(tile_cycles(64, 64, 128, (64, 64, 32, 2), odd), 601 + 4 * 538, what="load, work and step rounded up")
+odd = one | {"macs": 300}
+grading.assert_equal(tile_cycles(64, 64, 128, (64, 64, 32, 4), odd), 600 + 4 * 437, what="multiplying takes longest")
+just = one | {"shared": 4 * 8192, "sums": 64 * 64}
+grading.assert_equal(tile_cycles(64, 64, 128, (64, 64, 32, 4), just), 600 + 4 * 256, what="a tile that just fits")
 # 12 x 12 = 144 blocks are two waves on 132 multiprocessors.
 grading.assert_equal(tile_cycles(768, 768, 128, (64, 64, 32, 4), GPU), 2 * (600 + 4 * 256), what="two waves")
 assert tile_cycles(512, 512, 512, (256, 128, 32, 1), GPU) is None, "256 x 128 sums do not fit in 16,384: return None"
@@ -735,6 +763,9 @@ found = fastest(4096, 4096, 4096, GPU)
 grading.assert_equal(tile_cycles(4096, 4096, 4096, found, GPU), 529_088, what=f"4096 x 4096 x 4096 with {found}")
 found = fastest(100, 100, 4096, GPU)
 grading.assert_equal(tile_cycles(100, 100, 4096, found, GPU), 8_792, what=f"100 x 100 x 4096 with {found}")
+small = GPU | {"shared": 12288}
+found = fastest(300, 2000, 1000, small)
+grading.assert_equal(tile_cycles(300, 2000, 1000, found, small), 29_580, what=f"little shared memory, with {found}")
 ### BEGIN HIDDEN TESTS
 from itertools import product
 
@@ -813,11 +844,14 @@ scorecard.passed("e")
 # - Program `tl.program_id(0)` computes one row. `cols` is the number of columns of the matrices, and BLOCK is a power of
 #   two that is at least as large.
 # - A tensor is a matrix (rows, cols), a column (rows, 1), or a row (1, cols). All are contiguous and float32; there are
-#   at least 2 rows and 2 columns. The output is a matrix or a column. Tensors may have any names that Python allows, also
-#   `row` or `tl`. No visible test uses such names, but the tests that grade you do.
+#   at least 2 rows and 2 columns. The output is a matrix or a column, every input is used, and `row_sum` and `row_max`
+#   get matrices. Tensors may have any names that Python allows, also `row` or `tl`. No visible test uses such names, but
+#   the tests that grade you do.
 # - The text is data to the judge. The function in it must meet the rules of every kernel in this course: Triton's
-#   language (`tl`), arithmetic, and functions with `@triton.jit`. It is launched on random inputs, with bands of NaNs
-#   around every tensor.
+#   language (`tl`), arithmetic, `float("inf")`, and functions with `@triton.jit`. Nothing outside of functions runs. It is
+#   launched on random inputs, with bands of NaNs around every tensor.
+#
+# Messages count the lines of the text from its top. To see them, `print(emit(SOFTMAX))`.
 #
 # <details><summary>Hint 1</summary>
 # Write the kernel for the softmax by hand first and test it with <code>check_emitted</code>. Then look at it line by
@@ -1091,9 +1125,9 @@ for buffers in PROBLEMS:
 # thousand times, and stop at the lower bound.
 # </details>
 # <details><summary>Hint 3</summary>
-# The height alone says little about which of two bad orders is nearer to a good one: most moves do not change it. Count
-# instead by how much all buffers together reach above the lower bound, <code>sum(max(0, offset + size - bound) for
-# ...)</code>, and keep a move if this does not grow.
+# Keep a move also if the height stays as it is: most moves do not change it, and the order wanders until one does. A
+# thousand moves for each problem come close to a fifth, ten thousand far below it. If that takes too long, note once
+# for each buffer which others it meets, and let <code>place</code> look only at those.
 # </details>
 
 
@@ -1153,8 +1187,8 @@ scorecard.passed("h")
 # %% [markdown]
 # ## Challenge: waste nothing
 #
-# The problems of h were made by cutting a rectangle into pieces, so for each of them there is a plan that reaches the
-# lower bound exactly. Write `perfect_plan(buffers)`, which finds such a plan: **its height must be the lower bound**.
+# The problems of h were made by cutting a rectangle into 40 pieces, of which four were taken out again where that does
+# not lower the bound. So for each of them there is a plan that reaches the lower bound exactly. Write `perfect_plan(buffers)`, which finds such a plan: **its height must be the lower bound**.
 # The problems have 36 buffers again. When the lab is graded, four problems must be solved in less than 60 seconds.
 #
 # <details><summary>Hint 1</summary>
@@ -1370,8 +1404,8 @@ grading.check_kernel(kernel, {"BLOCK": 64}, [hidden], right, launch=launch_fused
 print("the softmax of your text agrees with torch in float64")
 
 # %% [markdown]
-# Two pictures: your array at work on three tiles, and one memory problem as best fit and as your plan place it. In the
-# array, a PE is busy when it multiplies an input by a weight.
+# Two pictures: your array at work on three tiles, and one memory problem as best fit and as your plan place it, with
+# time from left to right. In the array, a PE is busy when it multiplies an input by a weight.
 
 # %%
 fig, ax, colors, plt = viz.setup_plot((5.6, 2.6))
@@ -1392,7 +1426,8 @@ for begin, offsets, title in ((0, best_fit(buffers), "best fit"), (23, plan(buff
         ax.bar(begin + lower, size, upper - lower, offset, align="edge", edgecolor="white", color=colors["BlueLine"])
     ax.text(begin + 10, -120, f"{title}: {height(buffers, offsets)}", ha="center", va="top")
 ax.axhline(lower_bound(buffers), color=colors["OrangeLine"], label="lower bound")
-ax.set(ylabel="offset", xticks=[])
+ax.set(xlabel="time (twice from 0 to 20)", ylabel="offset", xticks=[])
+ax.xaxis.labelpad = 22
 ax.legend(loc="upper right")
 plt.show()
 

@@ -93,7 +93,7 @@ TERM_CASE_SCALES, TERM_CASE_PLACES, TERM_CASE_OUTLIER, TERM_CASE_TILE = (causes.
 # | | what you do | what comes out |
 # |---|---|---|
 # | predictions | guess five numbers | compared with the truth at the end |
-# | a | count bytes and FLOPs, and find the batch at which each format stops paying | five formulas |
+# | a | count bytes and FLOPs, and find up to which batch it waits for its weights | five formulas |
 # | b | pack eight weights of 4 bits into a word | two functions in Python |
 # | c | quantize rows and groups, and measure the error | three functions in PyTorch |
 # | d | multiply int8 matrices in Triton | a kernel whose sums are exact |
@@ -145,8 +145,8 @@ scorecard = grading.Scorecard(
 #
 # 1. `decode_gain`: one row of activations times 8,192 x 8,192 weights. The weights have 4 bits in place of 16, and every
 #    128 of them share a scale of 16 bits. How many *times* fewer bytes does the product move?
-# 2. `int4_rows`: with more rows of activations, arithmetic takes longer, and the weights do not. Up to how many rows
-#    does an H200 wait for int4 weights, if it multiplies in 16 bits?
+# 2. `int4_rows`: with more rows of activations, the arithmetic takes longer, and loading the weights does not. Up to how
+#    many rows does an H200, with 4.8 TB/s and 989 TFLOP/s in 16 bits, wait for int4 weights?
 # 3. `int4_error`: normally distributed weights are rounded to 4 bits, with a scale for every 128. What is the root
 #    mean square of the error, relative to that of the weights? Give a number such as 0.01.
 # 4. `sparse_share`: of every four weights of 16 bits, the two smaller ones are left out. What share of the bytes is left?
@@ -197,8 +197,8 @@ predictions = grading.seal(
 # How many scales does a row of k weights have? How many bytes do eight weights of 4 bits need?
 # </details>
 # <details><summary>Hint 2</summary>
-# Weights: <code>n * k * bits // 8</code>, and <code>2 * n * k // group</code> for the scales. Activations and results:
-# <code>2 * m * k + 2 * m * n</code>. For the last function, write both times for one weight: it has bits / 8 bytes, and
+# Weights: <code>n * k * bits // 8</code>, and, with groups, <code>2 * n * k // group</code> for the scales. Activations and
+# results: <code>2 * m * k + 2 * m * n</code>. For the last function, write both times for one weight: it has bits / 8 bytes, and
 # it takes part in m multiply-adds.
 # </details>
 # <details><summary>Hint 3</summary>
@@ -295,7 +295,9 @@ scorecard.passed("a")
 # %% [markdown]
 # **Where does each format pay?** The table predicts how many times as fast as 16 bits each format is on an H200, by its
 # data sheet: int4 and int8 *weights* are multiplied in 16 bits, so they save bytes only; with int8 or fp8 on *both*
-# sides the tensor cores are twice as fast as well. Small batches are decode, large ones prefill.
+# sides the tensor cores are twice as fast as well. (The bytes of activations are counted with 16 bits in every row.)
+# Small batches are decode, large ones prefill. The last batch of a row is the one up to which its weights take longer than
+# its arithmetic; above it, the gain falls, and where the 16-bit product is limited by arithmetic too, it is constant.
 
 # %%
 h200 = Hardware.get("h200")
@@ -326,8 +328,9 @@ for way, (bits, group, peak) in ways.items():
 # TERM_ORDER
 # ```
 #
-# The order is chosen for the kernel that unpacks them: the word cut into halves of 16 bits has four nibbles in each, and
-# the same shift and the same mask get one weight out of both halves at once. You will use that in the challenge.
+# Such an order is chosen for the kernel that unpacks them. A word has two halves of 16 bits with four nibbles each, and one
+# shift and one mask get a weight out of each half at once. The order says which two weights come together. You will use
+# that in the challenge.
 #
 # Write `pack(weights)`, which makes an int from 0 to 2³² - 1 of a list of eight ints, and `unpack(word)`, which makes the
 # list of it.
@@ -408,8 +411,8 @@ scorecard.passed("b")
 #   as a float32 tensor of shape (rows,). The scale of a row is its largest magnitude divided by 127. The codes are x
 #   divided by the scale, rounded to the nearest, halves to the even one, as `torch.round` does. A row of zeros has the
 #   scale 1.
-# - `quantize_groups(w, group)`: the same for every `group` neighbors in a row, with 7 in place of 127. Return int8 codes
-#   of the shape of w, and float32 scales of shape (rows, cols / group).
+# - `quantize_groups(w, group)`: the same for every `group` neighbors in a row, with 7 in place of 127; `group` divides
+#   cols. Return int8 codes of the shape of w, and float32 scales of shape (rows, cols / group).
 # - `relative_error(found, exact)`: the root mean square of found - exact, divided by that of exact, as a Python float. The
 #   tensors may be float16, so compute in float64.
 #
@@ -465,8 +468,15 @@ def check_pair(found, codes, scales, what):
     """Compare codes exactly and scales within float32's tolerance."""
     if not isinstance(found, (tuple, list)) or len(found) != 2:
         raise grading.WrongAnswer(f"{what}: return two tensors, codes and scales")
-    grading.assert_close(found[1], scales, what=f"{what}, scales")
-    grading.assert_close(found[0], codes, what=f"{what}, codes (a half is rounded to the even code)")
+    for name, mine, due in (("codes", found[0], codes), ("scales", found[1], scales)):
+        if not isinstance(mine, torch.Tensor) or mine.dtype != due.dtype or mine.shape != due.shape:
+            is_now = f"{mine.dtype} {tuple(mine.shape)}" if isinstance(mine, torch.Tensor) else type(mine).__name__
+            raise grading.WrongAnswer(f"{what}: {name} are {is_now}, should be {due.dtype} {tuple(due.shape)}")
+        if not torch.allclose(mine.cpu().double(), due.double(), rtol=1e-5, atol=0):
+            raise grading.WrongAnswer(
+                f"{what}: {name} are {mine.tolist()}, should be {due.tolist()} (a half is rounded to the even code, and a "
+                "row of zeros has the scale 1)"
+            )
 
 
 def check_codes(found, x, most, what):
@@ -497,8 +507,10 @@ check_codes(quantize_groups(w, 32), w.reshape(5, 3, 32), 7, "quantize_groups of 
 def check_error(found, exact, right, what):
     """Compare relative_error with the right number."""
     said = relative_error(found, exact)
-    if type(said) is not float or not abs(said - right) <= 1e-6 * right:
-        raise grading.WrongAnswer(f"relative_error, {what}: {said}, should be {right}")
+    if type(said) is not float:
+        raise grading.WrongAnswer(f"relative_error, {what}: return a Python float, got a {type(said).__name__}")
+    if not abs(said - right) <= 1e-6 * right:
+        raise grading.WrongAnswer(f"relative_error, {what}: {said}, should be {right}; compute in float64")
 
 
 check_error(torch.tensor([1.0, 2.0]), torch.tensor([2.0, 4.0]), 0.5, "[1, 2] for [2, 4]")
@@ -536,8 +548,8 @@ scorecard.passed("c")
 #   TILE_N - 1 of y.
 # - a is (M, K) and b is (N, K), both int8. y is (M, N), float32 or float16. Each may have any strides. The scales are
 #   float32 and contiguous, (M,) and (N,).
-# - The kernel is right for all sizes from 1 up and for tiles that do not divide anything. TILE_K is 32 or more, because
-#   tensor cores take 32 numbers of 8 bits at a time.
+# - The kernel is right for all sizes from 1 up (K up to 100,000, whose sums still fit int32) and for tiles that do not
+#   divide anything. TILE_K is 32 or more, because tensor cores take 32 numbers of 8 bits at a time.
 # - **The sum is kept in int32**: `acc = tl.dot(a, b, acc, out_dtype=tl.int32)`, where acc is an int32 block. With an acc
 #   of another dtype, Triton ends with an `AssertionError` that does not say why.
 #
@@ -926,18 +938,19 @@ for kernel, launch, tiles, batch, inputs in tried:
 #
 # At batch 1, TILE_M is 16 because tensor cores take no less, and 15 of the rows are empty. That costs nothing as long as
 # memory is the limit. What counts is that all multiprocessors load at the same time (132 of them on an H100), and that
-# each has many bytes on their way: `num_stages` steps of TILE_N GROUP / 2 bytes. A batch that does not fit TILE_M makes
-# the weights be loaded and unpacked more than once.
+# each has many bytes on their way: `num_stages` times TILE_N x GROUP / 2 bytes. A batch that does not fit TILE_M makes
+# the weights be loaded and unpacked more than once. The cell after the race also asks for batches of 256 and 1,024.
 #
 # <details><summary>Hint 1</summary>
 # With 8,192 rows of weights, how many programs are there for TILE_N = 32, 64 and 128?
 # </details>
 # <details><summary>Hint 2</summary>
-# Choose TILE_M so that one tile holds the batch. Then choose TILE_N so that there are at least as many programs as
-# multiprocessors.
+# Choose TILE_M so that one tile holds the batch. Then choose TILE_N so that there are about as many programs as
+# multiprocessors, or more.
 # </details>
 # <details><summary>Hint 3</summary>
-# TILE_N = 32 with 4 warps and 4 stages at batch 1 and 16; 64 and 3 stages at batch 64. Try others: it takes a minute.
+# TILE_M = 16, TILE_N = 32, 4 warps and 4 stages at batch 1 and 16; TILE_M = TILE_N = 64, 4 warps and 3 stages above. Try
+# others: it takes a minute.
 # </details>
 
 # %% nbgrader={"grade": false, "grade_id": "race-given", "locked": true, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "setup", "role": "setup"}
@@ -1057,17 +1070,18 @@ else:
     print("No GPU: nothing is timed here.")
 
 # %% [markdown]
-# **Say why.** Answer in four to seven sentences. A service runs products with 8,192 x 8,192 weights on an H200. Take the
-# table below question a. For decode at batch 8 and for prefill of 4,096 tokens, what is the limit, which format would
-# you choose, and how much does it bring? Above which batch do int4 weights stop paying, and why does that batch follow
-# from the bits and from the GPU alone? A kernel with int4 weights can be *slower* than 16 bits at batch 1,024: what does
-# it do there that the other one does not? A person reads your answer; it gives up to 5 points.
+# **Say why.** Answer in five to eight sentences. A service runs products with 8,192 x 8,192 weights on an H200. Take the
+# table below question a. For decode at batch 16 and for prefill of 4,096 tokens, what is the limit, which format would
+# you choose, and how much does it bring? Up to which batch does the product wait for int4 weights, and why does that batch
+# follow from the bits and from the GPU alone? From which batch on do they bring nothing? A kernel with int4 weights can be
+# *slower* than 16 bits at batch 1,024: what does it do there that the other one does not? A person reads your answer; it
+# gives up to 5 points.
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "f-why", "locked": false, "points": 5, "schema_version": 3, "solution": true, "task": false} mlsys={"question": "f-why", "role": "written", "needs": ["setup"], "title": "Say why"}
 # ### BEGIN SOLUTION
 # #: *Your answer*
-# At batch 8 the product loads 134 MB of 16-bit weights for 1.1 GFLOP, 8 FLOPs per byte, so memory is the limit, and int4
-# weights bring nearly four times the speed: 3.9, not 4, because of the scales and the activations. At 4,096 rows it does
+# At batch 16 the product loads 134 MB of 16-bit weights for 2.1 GFLOP, 16 FLOPs per byte, so memory is the limit, and
+# int4 weights bring 3.8 times the speed, not 4, because of the scales and the activations. At 4,096 rows it does
 # 550 GFLOP, and arithmetic is the limit. Weights of 4 bits bring nothing there, because they are multiplied in 16 bits;
 # int8 or fp8 on both sides doubles the peak, so it brings two times. Int4 weights wait for memory up to about batch 51:
 # a weight has half a byte and takes part in m multiply-adds, so only bits, bandwidth and peak remain. From about batch
@@ -1088,8 +1102,10 @@ else:
 # - The grid has one dimension, `cdiv(M, TILE_M) * cdiv(N, TILE_N)` programs. You choose which program computes which tile.
 #   Programs that run at the same time should share what they load, for the sake of the L2 cache.
 # - a is (M, K) and b is (N, K), both fp8 e4m3; y is (M, N), in 16 or 32 bits. All are contiguous.
-# - y = scale * (sum over k of a[m, k] b[n, k]), where scale is one float32 number in memory. The sum is kept in float32.
-# - All sizes from 1 up are possible.
+# - y = scale * (sum over k of a[m, k] b[n, k]), where scale is one float32 number in memory. The sum is
+#   `acc = tl.dot(a, b, acc)` with a float32 acc. (How many digits Hopper's tensor cores keep inside of it is not yours to
+#   choose; the test allows for it.)
+# - All sizes from 1 up are possible. A masked load of fp8 gets `other=0.0`: a float, not the int 0 of question d.
 #
 # The race has the form of question f; the shapes are (4096, 4096, 2048) and (8192, 8192, 2048). It waits for a GPU of
 # compute capability 8.9 or more. Triton's interpreter can multiply fp8 as well, so the cell after your kernel tries it on
@@ -1100,7 +1116,7 @@ else:
 # the rows?
 # </details>
 # <details><summary>Hint 2</summary>
-# A masked load of fp8 gets <code>other=0.0</code>. <code>acc = tl.dot(a, b, acc)</code> with a float32 acc. Neighbors share
+# The sum no longer needs <code>out_dtype</code>, and there is one scale for all. Neighbors share
 # columns: <code>row = pid % tiles_m</code>, <code>column = pid // tiles_m</code>; better still are groups of 8 rows of
 # tiles, as in the lab on tiling.
 # </details>
@@ -1197,7 +1213,9 @@ if DEVICE == "cpu":
     a, b, scale = fp8_inputs(draw, (37, 41, 70), "fp8")
     y = run(launch_fp8, fp8_kernel, {"TILE_M": 16, "TILE_N": 32, "TILE_K": 32}, (37, 41), torch.float32, a, b, scale)
     right = scale * (a.view(FP8).float() @ b.view(FP8).float().T)
-    print(f"37 x 41 x 70 in the interpreter: the largest error is {float((y - right).abs().max()):.1e}")
+    error = float((y - right).abs().max() / right.abs().max())
+    said = "right" if error < 1e-5 else "WRONG: look at masks, at the order of the tiles and at the scale"
+    print(f"37 x 41 x 70 in the interpreter: the largest error is {error:.1e} of the largest result. This is {said}.")
 
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "g-speed", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "g", "role": "speed", "needs": ["setup"], "device": "gpu"}
@@ -1357,7 +1375,7 @@ for bits in (16, 8, 4):
 scorecard.passed("h")
 
 # %% [markdown]
-# **Why not twice as fast?** In decode the bytes decide, and there are more than half of them. In prefill the arithmetic
+# **Why not twice as fast?** In decode the bytes decide, and more than half of them are left. In prefill the arithmetic
 # decides: half of it is skipped, and the sparse peak in the data sheet is twice the dense one. The next cell prints both
 # bounds, and measures on your GPU, if you have one, what is left of them.
 
@@ -1390,10 +1408,11 @@ else:
 #
 # Write `unpack_kernel`, which turns words of question b into float16 weights. It may use shifts, `&`, `|`, a **bitcast** and a
 # subtraction, but no conversion of an int to a number: `.to(tl.float16, bitcast=True)` takes the bits of an int16 block for
-# float16 numbers. Shifts from int32 to int16 by `.to(tl.int16)` only drop bits, and are allowed.
+# float16 numbers. `.to(tl.int16)` of an int32 block only drops the upper bits, and is allowed. The tests compare numbers,
+# so they cannot see a conversion; whether you did without one is for you to say.
 #
 # - Program i unpacks words i BLOCK ... (i + 1) BLOCK - 1. There are `count` words, as int32. BLOCK is a power of two.
-# - Weight number j of word w, in the order of question b, goes to y[8 w + j]. y is float16 and contiguous.
+# - Number j of `unpack(word)`, for word w, goes to y[8 w + j]. y is float16 and contiguous.
 # - One shift and one mask can serve two weights: `(words >> 4 * i) & 0x000F000F` has one in each half of 16 bits.
 #
 # <details><summary>Hint 1</summary>

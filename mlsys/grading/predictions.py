@@ -56,9 +56,9 @@ def seal(**predictions: float | None) -> Sealed:
         NotImplementedError: if one is still None or is not a finite number; how close a prediction is does not matter.
     """
     for name, value in predictions.items():
-        if value is None or isinstance(value, bool) or not math.isfinite(value):
+        if not _is_number(value):
             raise NotImplementedYet(
-                f"{name} is {value}: write a number, your best guess. You are not graded on how close it is."
+                f"{name} is {value!r}: write a number, your best guess. You are not graded on how close it is."
             )
     made_at = datetime.now(UTC)
     listed = ", ".join(f"{name} = {value:,.10g}" for name, value in predictions.items())
@@ -66,6 +66,13 @@ def seal(**predictions: float | None) -> Sealed:
     return Sealed(
         MappingProxyType({name: float(value) for name, value in predictions.items() if value is not None}), made_at
     )
+
+
+def _is_number(value: object) -> bool:
+    try:
+        return not isinstance(value, bool) and math.isfinite(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return False
 
 
 def compare(sealed: Sealed, **measured: float | None) -> Comparison:

@@ -98,8 +98,8 @@ def called(subject: Subject, args: tuple[Any, ...], kwargs: Mapping[str, Any], m
         raise
     except (ValueError, TypeError) as error:
         return Called(error=f"{error}", is_bad_input=True)
-    except Exception:
-        return Called(error=STOPPED)
+    except Exception as error:
+        return Called(error=f"the function failed: {type(error).__name__}" if subject.kernel is None else STOPPED)
 
 
 def compared(found: Called, expected: Called) -> Called:

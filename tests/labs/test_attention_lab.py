@@ -62,6 +62,10 @@ FAULTS = {  # question, what: right, wrong
         "seen = tl.minimum(tl.minimum((tl.program_id(0) + 1) * BLOCK_Q, N), M)",
         "seen = M",
     ),
+    ("e", "keys that only queries past the last would see"): (
+        "seen = tl.minimum(tl.minimum((tl.program_id(0) + 1) * BLOCK_Q, N), M)",
+        "seen = tl.minimum((tl.program_id(0) + 1) * BLOCK_Q, M)",
+    ),
     ("e", "one block too many is read"): ("range(0, seen, BLOCK_K)", "range(0, seen + BLOCK_K, BLOCK_K)"),
     ("e", "a loop that ends early"): ("range(0, seen, BLOCK_K)", "range(0, seen - BLOCK_K + 1, BLOCK_K)"),
     ("e", "the diagonal counted as free"): (
@@ -79,6 +83,11 @@ FAULTS = {  # question, what: right, wrong
     ("f", "the diagonal is not masked"): (
         "free = tl.minimum(first, M) // BLOCK_K",
         "free = tl.minimum(first + BLOCK_Q, M) // BLOCK_K",
+    ),
+    ("challenge", "all keys are read"): ("range(0, seen, BLOCK_K)", "range(0, M, BLOCK_K)"),
+    ("challenge", "all queries are read"): (
+        "range(tl.program_id(0) * BLOCK_K // BLOCK_Q * BLOCK_Q, N, BLOCK_Q)",
+        "range(0, N, BLOCK_Q)",
     ),
     ("challenge", "no delta"): ("ds = p * (dp - delta[:, None])", "ds = p * dp"),
     ("challenge", "no scale"): ("(dk * scale)", "dk"),

@@ -45,6 +45,15 @@ FAULTS = {  # question, what: right, wrong
     ("c", "columns for rows"): ("PADDING)[:, None] + r[None, :]", "PADDING)[:, None] + s[None, :]"),
     ("c", "strides of channels last"): ("(c * stride_xc)[None, :]", "c[None, :]"),
     ("c", "the filters' strides in the images"): ("row * stride_xh", "row * stride_fr"),
+    ("c", "rows of an image without gaps"): ("row * stride_xh", "row * stride_xw * W"),
+    ("c", "rows of a filter without gaps"): ("* stride_fr", "* stride_fs * S"),
+    ("c", "rows of the result without gaps"): ("p * stride_yp", "p * stride_yq * Q"),
+    ("d", "rows of an image without gaps"): ("row * stride_xh", "row * stride_xw * W"),
+    ("d", "rows of a filter without gaps"): ("* stride_fr", "* stride_fs * S"),
+    ("d", "rounded before the bias"): (
+        "acc += tl.load(bias_ptr",
+        "acc = acc.to(y_ptr.dtype.element_ty).to(tl.float32)\n    acc += tl.load(bias_ptr",
+    ),
     ("c", "strides of a contiguous result"): ("(k * stride_yk)[None, :]", "k[None, :]"),
     ("c", "no mask of the filters"): ("(r < R)[:, None] & (k < K)[None, :]", "(r < R)[:, None] & (k < k + 1)[None, :]"),
     ("c", "one image"): ("n = (m // (P * Q)).to(tl.int64)", "n = (m * 0).to(tl.int64)"),
@@ -181,7 +190,18 @@ REFUSED = {
     "no images": ({"x": (0, 6, 5, 8)}, {}, "each 1 or more"),
     "other channels": ({"f": (6, 3, 3, 4)}, {}, "8 channels, 6 filters of 4 channels, 1 groups"),
     "a large filter": ({"f": (6, 9, 3, 8)}, {}, "a filter of 9 x 3 does not fit 6 x 5 pixels with padding 1"),
-    "a result of another size": ({"y": (2, 6, 6, 6)}, {}, r"y has shape \(2, 6, 6, 6\): the result has \(2, 6, 5, 6\)"),
+    "a result of another size": (
+        {"y": (2, 6, 6, 6)},
+        {},
+        r"y is .* of shape \(2, 6, 6, 6\): the result is .* of shape \(2, 6, 5, 6\)",
+    ),
+    "a result of another dtype": (
+        {"y": torch.float16},
+        {},
+        r"y is torch\.float16 of .*: the result is torch\.float32 of",
+    ),
+    "a tile that is no power of two": ({}, {"TILE_N": 24}, "TILE_N is 24: give a power of two, 16 or more"),
+    "a tile that is too small": ({}, {"TILE_K": 8}, "TILE_K is 8: give a power of two, 16 or more"),
 }
 
 
@@ -195,6 +215,31 @@ def test_what_a_kernel_does_not_take_is_refused_by_name(names, case):
     constants = {"STRIDE": 1, "PADDING": 1, "TILE_M": 16, "TILE_N": 16, "TILE_K": 16} | numbers
     with pytest.raises(ValueError, match=says):
         names["launch_conv"](names["conv_kernel"], constants, tensors["y"], tensors["x"], tensors["f"])
+
+
+@pytest.mark.parametrize(
+    "bias", [torch.zeros(5), torch.zeros(6).half(), torch.zeros(12)[::2]], ids=["5", "half", "gaps"]
+)
+def test_a_bias_that_does_not_fit_is_refused(names, bias):
+    x, f, y = (torch.zeros(shape) for shape in LAYER.values())
+    constants = {"STRIDE": 1, "PADDING": 1, "GROUPS": 1, "RELU": 1} | names["TILES"]
+    for launch, kernel in (("launch_grouped", "grouped_kernel"), ("launch_stepping", "stepping_kernel")):
+        numbers = {name: constants[name] for name in constants if launch == "launch_grouped" or name != "GROUPS"}
+        with pytest.raises(ValueError, match="bias is torch.*a number for each of the 6 filters"):
+            names[launch](names[kernel], numbers | {"TILE_K": 16}, y, x, f, bias)
+
+
+def test_what_is_missing_or_does_not_fit_is_named_before_a_result_is_made(names):
+    x, f = torch.zeros(1, 4, 4, 3), torch.zeros(2, 3, 6, 3)
+    with pytest.raises(ValueError, match="a filter of 3 x 6 does not fit 4 x 4 pixels"):
+        names["run"](names["launch_conv"], names["conv_kernel"], {"STRIDE": 1, "PADDING": 0} | names["TILES"], x, f)
+    with pytest.raises(ValueError, match="the constants lack TILE_M, TILE_N, TILE_K"):
+        names["launch_conv"](names["conv_kernel"], {"STRIDE": 1, "PADDING": 0}, torch.zeros(1, 2, 2, 2), x, f[:, :, :3])
+    depthwise = torch.ones(3, 3, 16)
+    numbers = {"STRIDE": 1, "PADDING": 1, "PIXELS": 16, "CHANNELS": 16}
+    x = torch.ones(1, 4, 4, 16)
+    found = names["run"](names["launch_depthwise"], names["depthwise_kernel"], numbers, x, depthwise)
+    assert float(found[0, 1, 1, 0]) == 9
 
 
 def test_the_stepping_kernel_refuses_gaps_and_steps_that_do_not_divide_the_channels(names):

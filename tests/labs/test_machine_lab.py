@@ -74,6 +74,42 @@ FAULTS = {  # question, what: cell, right, wrong, part of the message
     ("d", "nothing fused"): ("d-fuse", "product((True, False)", "product((True,)", "a better plan moves"),
     ("d", "an operation is lost"): ("d-fuse", "return best[1]", "return best[1][1:]", "in no group"),
     ("e", "stages are free"): ("e-tiles", "stages * piece", "piece", "do not fit"),
+    ("e", "loading rounded down"): (
+        "e-tiles",
+        '-(-piece // chip["bytes"])',
+        'piece // chip["bytes"]',
+        "step rounded up",
+    ),
+    ("e", "work rounded down"): ("e-tiles", "work = -(-tile_m *", "work = (tile_m *", "step rounded up"),
+    ("e", "the step rounded down"): (
+        "e-tiles",
+        '-(-(chip["latency"] + load + work) // stages)',
+        '(chip["latency"] + load + work) // stages',
+        "step rounded up",
+    ),
+    ("e", "no work"): ("e-tiles", "max(load, work, ", "max(load, ", "multiplying takes longest"),
+    ("e", "a tile that just fits is refused"): ("e-tiles", '> chip["shared"]', '>= chip["shared"]', "that just fits"),
+    ("e", "blocks by area"): (
+        "e-tiles",
+        "(-(-m // tile_m) * -(-n // tile_n))",
+        "(-(-m * n // (tile_m * tile_n)))",
+        "ragged m, n and k",
+    ),
+    ("e", "square tiles alone"): (
+        "e-tiles",
+        "if tile_cycles(m, n, k, tile, chip)]",
+        "if tile[0] == tile[1] and tile_cycles(m, n, k, tile, chip)]",
+        "little shared memory",
+    ),
+    ("e", "four stages alone"): ("e-tiles", "(1, 2, 3, 4))", "(4,))", "little shared memory"),
+    ("d", "two products in a group"): ("d-fuse", "or len(products) > 1", "", "2 matrix products"),
+    ("b", "one list for all cycles"): (
+        "b-simulate",
+        "cycles.append(new)",
+        "cycles = [new] * (len(cycles) + 1)",
+        "are the same",
+    ),
+    ("c", "the product alone"): ("c-multiply", "return c, len(enters)", "return c", "return the pair"),
     ("e", "no waves"): (
         "e-tiles",
         '-(-(-(-m // tile_m) * -(-n // tile_n)) // chip["sms"])',
@@ -265,7 +301,7 @@ def test_answers_to_the_shown_graphs_do_not_pass_the_hidden_ones(names):
     shown = {
         len(graph["ops"]): names["fuse"](graph) for graph in map(names.get, ("SOFTMAX", "BLOCK", "LONG_SUM", "WOVEN"))
     }
-    shown |= {1: [["y"]], 4: [["t1"], ["y1"], ["y2"], ["y3"]]}
+    shown |= {1: [["y"]], 4: [["t1"], ["y1"], ["y2"], ["y3"]], 3: [["p"], ["q", "y"]]}
     source = f"def fuse(graph):\n    return {shown}.get(len(graph['ops']), [[one[0]] for one in graph['ops']])\n"
     found = verdict("d", MACHINE.with_cell("d-fuse", source))
     assert found.name == "wrong answer"

@@ -1,9 +1,12 @@
 """Test a kernel by launching it from the lab's own code, apart from what the student wrote around it."""
 
+import ast
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from mlsys.core.cells import PARSE_ERRORS
 from mlsys.grading.checks.assertions import assert_close, expected_values_are_shown, shown
 from mlsys.grading.kernels.backend import current_backend
 from mlsys.grading.kernels.race import Launch
@@ -23,6 +26,8 @@ DATA_RACE = (
 
 MAX_WRITTEN = 10_000
 """Longest kernel that a student's function may write, in characters; ten operations take about 1,000."""
+MAX_EXCERPT = 120
+"""Longest part of a line of such a kernel in a message, in characters."""
 
 
 def guarded(function: Callable[..., Result]) -> Callable[..., Result]:
@@ -68,8 +73,37 @@ def written_kernel(text: object, name: str, *, what: str = "the text") -> Kernel
         return kernel_source([text], name)
     except NotAKernel as error:
         # The function that wrote the text has seen a hidden input, and could tell it in the words of a refusal.
-        said = f"{error}" if expected_values_are_shown() else "it is not a kernel that may run; try graphs of your own"
+        hidden = "it is not a kernel that may run; try graphs of your own"
+        said = _why_no_kernel(text, name, f"{error}") if expected_values_are_shown() else hidden
         raise NotAKernel(f"{what}: {said}") from None
+
+
+def _why_no_kernel(text: str, name: str, said: str) -> str:
+    """Say why a text is refused, with the line of the text, counted from its top.
+
+    Args:
+        text: the text.
+        name: of the function that is asked for.
+        said: what the reader of kernels says, which counts lines from the function's first one.
+    """
+    lines = text.splitlines()
+    try:
+        body = ast.parse(text).body
+    except SyntaxError as error:
+        number = error.lineno or 0
+        excerpt = f": {lines[number - 1].strip()[:MAX_EXCERPT]}" if 0 < number <= len(lines) else ""
+        return f"the text is not Python ({error.msg}), line {number}{excerpt}"
+    except PARSE_ERRORS:
+        return said
+    functions = {node.name: node.lineno for node in body if isinstance(node, ast.FunctionDef)}
+    if name not in functions:
+        return f"the text defines no function {name}; it defines {', '.join(functions) or 'none'}"
+    found = re.match(r"line (\d+) of (\w+) ", said)
+    if not found or found[2] not in functions:
+        return said
+    number = functions[found[2]] + int(found[1]) - 1
+    excerpt = lines[number - 1].strip()[:MAX_EXCERPT] if number <= len(lines) else ""
+    return f"{said}\n  This is line {number} of the text: {excerpt}"
 
 
 def check_kernel(

@@ -81,7 +81,10 @@ def assert_registers(found: object, feed: Feed, rows: int, cols: int) -> None:
     """
     right = registers(feed, rows, cols)
     size = f"{rows} x {cols} array"
-    for cycle, grid in enumerate(_list(found, len(feed), f"{size}: the list of cycles")):
+    cycles = _list(found, len(feed), f"{size}: the list of cycles")
+    if len(cycles) > 1 and all(grid == cycles[0] for grid in cycles):
+        raise WrongAnswer(f"{size}: all {len(cycles)} cycles are the same. Make a new grid for each cycle.")
+    for cycle, grid in enumerate(cycles):
         where = f"{size}, cycle {cycle}"
         for row, line in enumerate(_list(grid, rows, f"{where}: the grid")):
             for col, element in enumerate(_list(line, cols, f"{where}: row {row}")):
@@ -117,7 +120,9 @@ def assert_product(found: object, a: Sequence[Sequence[int]], b: Sequence[Sequen
     """
     m, k, n = len(a), len(b), len(b[0])
     what = f"m={m}, n={n}, k={k}"
-    product, counted = _list(found, 2, f"{what}: the pair (C, cycles)")
+    if not (isinstance(found, list | tuple) and len(found) == 2 and type(found[1]) is int):
+        raise WrongAnswer(f"{what}: return the pair (C, cycles), with cycles as an int; got {shown(found)}")
+    product, counted = found
     right = np.array(a, dtype=np.int64) @ np.array(b, dtype=np.int64)
     for i, row in enumerate(_list(product, m, f"{what}: C")):
         for j, value in enumerate(_list(row, n, f"{what}: C[{i}]")):

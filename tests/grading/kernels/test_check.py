@@ -119,7 +119,13 @@ def test_a_judge_finds_what_is_wrong_with_a_text(verdict, part):
     [
         (("tl.program_id(0)", "open('x')"), "uses open"),
         (("@triton.jit", ""), "must have @triton.jit"),
-        (("copy_kernel", "other"), "is not a function defined with @triton.jit"),
+        (
+            ("    tl.store", "    y = open(tl)\n    tl.store"),
+            r"line \d of copy_kernel .*(?s:.*)of the text: y = open\(tl\)",
+        ),
+        (("copy_kernel", "other"), "the text defines no function copy_kernel; it defines other"),
+        (("tl.program_id(0)", "tl.program_id(0"), r"the text is not Python \(.*\), line \d+: i = tl.program_id\(0"),
+        (("@triton.jit", "```python\n@triton.jit"), r"the text is not Python \(invalid syntax\), line \d: ```python"),
         (("import", "import"), ""),
     ],
 )
