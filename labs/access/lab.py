@@ -305,7 +305,9 @@ def sectors(addresses, element_bytes):
 
 # %% nbgrader={"grade": true, "grade_id": "a-test", "locked": true, "points": 10, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "a", "role": "test", "needs": ["setup"]}
 grading.assert_equal(sectors([0], 4), 1, what="sectors([0], 4)")
+grading.assert_equal(sectors([0], 32), 1, what="sectors([0], 32), which ends where a sector ends")
 grading.assert_equal(sectors([0, 31, 32], 1), 2, what="sectors([0, 31, 32], 1)")
+grading.assert_equal(sectors(list(range(0, 32 * 128, 128)), 4), 32, what="sectors of 32 lanes, 128 bytes apart")
 grading.assert_equal(sectors([24], 16), 2, what="sectors([24], 16), which crosses from one sector to the next")
 grading.assert_equal(sectors([0, 64, 0, 64], 4), 2, what="sectors([0, 64, 0, 64], 4)")
 grading.assert_equal(sectors([100], 64), 3, what="sectors([100], 64)")
@@ -574,9 +576,10 @@ for kernel, constants in (
 # one instruction must serve all rows. (Triton is careful: of an argument whose value it does not know, it only finds out
 # whether 16 divides it. So it loads single numbers for 4004 columns too, although their rows are aligned.)
 #
-# **Padding** the rows in memory repairs this: let every row begin a few elements later than it could, and leave the
-# elements in between unused. The matrix keeps its columns, and its stride grows. (`torch.empty(rows, stride)[:, :cols]`
-# is such a matrix.)
+# **Padding** the rows in memory repairs the addresses: let every row begin a few elements later than it could, and leave
+# the elements in between unused. The matrix keeps its columns, and its stride grows. (`torch.empty(rows, stride)[:,
+# :cols]` is such a matrix.) A masked load needs more: with the mask `col < cols`, a wide load is possible only if its
+# width divides cols too, or the last one of a row would be half inside.
 #
 # Write three functions. `first` is the byte address at which row 0 begins, strides and columns count elements, and
 # everything is a plain int.
@@ -655,6 +658,7 @@ grading.assert_equal(padded_stride(1000, 4), TERM_PADDED_1000, what="padded_stri
 grading.assert_equal(padded_stride(17, 2), TERM_PADDED_17, what="padded_stride(17, 2)")
 grading.assert_equal(row_sectors(0, 64, 64, 4), 8, what="row_sectors(0, 64, 64, 4)")
 grading.assert_equal(row_sectors(1, 64, 65, 4), 10, what="row_sectors(1, 64, 65, 4)")
+grading.assert_equal(row_sectors(2, 64, 65, 2), 6, what="row_sectors(2, 64, 65, 2)")
 grading.assert_equal(row_sectors(3, 40, 40, 4), 5, what="row_sectors(3, 40, 40, 4), whose last warp has 8 lanes")
 ### BEGIN HIDDEN TESTS
 from mlsys.traffic.coalescing import strided_addresses, warp_transactions
@@ -1218,7 +1222,7 @@ def check_backward(bags, most, rows, dim, what, block=16, dtype="float32", launc
     grading.check_kernel(kernel, {"BLOCK": block}, inputs, right.float(), launch=launch, what=what)
 
 
-check_backward(1, 4, 9, 16, "one bag")
+check_backward(2, 6, 9, 16, "two bags")
 check_backward(4, 5, 30, 40, "many rows")
 check_backward(5, 9, 3, 21, "few rows, which many bags share")
 check_backward(3, 5, 9, 21, "float16 gradients", dtype="float16")

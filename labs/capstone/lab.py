@@ -571,10 +571,11 @@ def norm_linear_kernel(
 #: raise NotImplementedError("norm_linear_kernel: write it, then delete this line")
 ### END SOLUTION
 
-# %% [markdown] The tests come in steps. Work on the first one that fails. They launch your kernel with bands of NaNs
-# around every tensor. Without a GPU, every load and store outside a tensor is reported with its line, program and lane.
-# On a GPU, a store outside damages a band and is reported, and a load outside brings a NaN into the result. An element
-# that no program writes also shows up as a NaN.
+# %% [markdown]
+# The tests come in steps. Work on the first one that fails. They launch your kernel with bands of NaNs around every
+# tensor. Without a GPU, every load and store outside a tensor is reported with its line, program and lane. On a GPU, a
+# store outside damages a band and is reported, and a load outside brings a NaN into the result. An element that no
+# program writes also shows up as a NaN.
 
 # %% nbgrader={"grade": true, "grade_id": "c-test", "locked": true, "points": 15, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "c", "role": "test", "needs": ["setup"]}
 draw = grading.Draws("c", DEVICE)

@@ -273,6 +273,13 @@ def launch_shift_scale(kernel, constants, out, x, shift, scale):
     kernel[tiles(x.shape, constants)](x, shift, scale, out, *x.shape, *x.stride(), *out.stride(), **constants)
 
 
+def launch_shift_scale_turned(kernel, constants, out, x, shift, scale):
+    """Launch with a result whose columns, not its rows, are contiguous."""
+    turned = torch.empty_like(out.T, memory_format=torch.contiguous_format).T
+    launch_shift_scale(kernel, constants, turned, x, shift, scale)
+    out.copy_(turned)
+
+
 def right_shift_scale(x, shift, scale):
     """Return the library's result, in two passes."""
     shift, scale = shift[:, None], scale[:, None]
@@ -376,10 +383,11 @@ def add_kernel(x_ptr, y_ptr, out_ptr, N, BLOCK: tl.constexpr):
 ### END SOLUTION
 
 
-# %% [markdown] The tests launch your kernel with bands of NaNs around every tensor; a NaN is a number that stands for
-# "no number". Without a GPU, every load and store outside a tensor is reported with its line, program and lane. On a
-# GPU, a store outside damages a band and is reported, and a load outside brings a NaN into the result. An element that
-# no program writes also shows up as a NaN.
+# %% [markdown]
+# The tests launch your kernel with bands of NaNs around every tensor; a NaN is a number that stands for "no number".
+# Without a GPU, every load and store outside a tensor is reported with its line, program and lane. On a GPU, a store
+# outside damages a band and is reported, and a load outside brings a NaN into the result. An element that no program
+# writes also shows up as a NaN.
 
 # %% nbgrader={"grade": true, "grade_id": "a-test", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "a", "role": "test", "needs": ["setup"]}
 draw = grading.Draws("a", DEVICE)
@@ -602,7 +610,7 @@ grading.assert_equal(two_pass_bytes(2, 3, 4), 112, what="two_pass_bytes(2, 3, 4)
 grading.assert_equal(one_pass_bytes(2, 3, 4), 64, what="one_pass_bytes(2, 3, 4)")
 
 
-def check_shift_scale(x, what, tile=(4, 16)):
+def check_shift_scale(x, what, tile=(4, 16), launch=launch_shift_scale):
     """Compare shift_scale_kernel with the formula in float64."""
     shift, scale = (draw.matrix(1, x.shape[0])[0].to(x.dtype) for _ in range(2))
     right = right_shift_scale(x.double(), shift.double(), scale.double()).to(x.dtype)
@@ -610,7 +618,7 @@ def check_shift_scale(x, what, tile=(4, 16)):
     what = f"shift_scale_kernel, {what}: {tuple(x.shape)}, {constants}"
     inputs = [x, shift, scale]
     kernel = shift_scale_kernel
-    grading.check_kernel(kernel, constants, inputs, right, launch=launch_shift_scale, what=what, tile=tile)
+    grading.check_kernel(kernel, constants, inputs, right, launch=launch, what=what, tile=tile)
 
 
 check_shift_scale(draw.matrix(4, 16), "one tile")
@@ -621,6 +629,7 @@ check_shift_scale(draw.matrix(9, 1), "one column")
 check_shift_scale(draw.matrix(9, 40, layout="column"), "a transposed view")
 check_shift_scale(draw.matrix(9, 40, layout="sliced"), "a slice with gaps")
 check_shift_scale(draw.matrix(9, 40, layout="offset"), "a window in a larger matrix")
+check_shift_scale(draw.matrix(9, 40), "y with contiguous columns", launch=launch_shift_scale_turned)
 check_shift_scale(draw.matrix(9, 40), "other tile sizes", (1, 128))
 check_shift_scale(40_000 + 20_000 * draw.matrix(5, 40, values="positive"), "large values")
 large = (40_000 + 20_000 * draw.matrix(5, 40, values="positive")).half()
@@ -1617,7 +1626,7 @@ race
 #   mutant counts as found.
 #
 # `grading.Draws("k", DEVICE).matrix(rows, cols, dtype="float16", layout="sliced")` makes a random matrix; the layouts
-# are row, column, sliced and offset. `grading.assert_close(actual, expected, what="one row")` compares two tensors of the
+# are row, column (a transposed view), sliced (with gaps) and offset (a window in a larger matrix). `grading.assert_close(actual, expected, what="one row")` compares two tensors of the
 # same dtype within the tolerance of that dtype. Make all tensors on `DEVICE`: when the lab is graded, this question runs
 # on a CPU.
 #
@@ -1637,8 +1646,8 @@ race
 
 
 # %% nbgrader={"grade": false, "grade_id": "k-given", "locked": true, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "setup", "role": "setup"}
-def call_shift_scale(kernel, x, shift, scale):
-    """Check the arguments, launch a kernel in tiles of 4 x 16, and return y."""
+def refuse_shift_scale(x, shift, scale):
+    """Raise a ValueError for arguments that the contract does not allow."""
     for name, tensor, dims in (("x", x, 2), ("shift", shift, 1), ("scale", scale, 1)):
         if not isinstance(tensor, torch.Tensor) or tensor.dim() != dims or 0 in tensor.shape:
             raise ValueError(f"{name} must be a tensor of {dims} dimensions, each 1 or more")
@@ -1646,6 +1655,11 @@ def call_shift_scale(kernel, x, shift, scale):
             raise ValueError(f"{name} is {tensor.dtype}, x is {x.dtype}: give both as float32 or as float16")
         if dims == 1 and (tensor.shape[0] != x.shape[0] or not tensor.is_contiguous()):
             raise ValueError(f"{name} must be contiguous, with a number for each of the {x.shape[0]} rows of x")
+
+
+def call_shift_scale(kernel, x, shift, scale):
+    """Check the arguments, launch a kernel in tiles of 4 x 16, and return y."""
+    refuse_shift_scale(x, shift, scale)
     y = torch.full(x.shape, float("nan"), dtype=x.dtype, device=x.device)
     launch_shift_scale(kernel, {"ROWS": 4, "COLS": 16}, y, x, shift, scale)
     return y
@@ -1656,11 +1670,13 @@ def call_shift_scale(kernel, x, shift, scale):
 
 def right_example(x, shift, scale):
     """Do what the contract says."""
+    refuse_shift_scale(x, shift, scale)
     return right_shift_scale(x.float(), shift.float(), scale.float()).to(x.dtype)
 
 
 def swapped_example(x, shift, scale):
     """Multiply first."""
+    refuse_shift_scale(x, shift, scale)
     ones = torch.ones_like(scale)
     return right_shift_scale(x.float() * scale.float()[:, None], shift.float(), ones.float()).to(x.dtype)
 

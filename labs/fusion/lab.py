@@ -448,11 +448,12 @@ def chain_kernel(
 ### END SOLUTION
 
 
-# %% [markdown] The tests launch your kernel with bands of NaNs around every tensor. Without a GPU, every load and store
-# outside a tensor is reported with its line, program and lane. On a GPU, a store outside damages a band and is
-# reported, and a load outside brings a NaN into the result. An element that no program writes also shows up as a NaN.
-# (Later questions have two more sources of NaNs: inf - inf, and inf / inf after an overflow.) Only the kernel is
-# graded. In it you may use Triton's language (`tl`), arithmetic, and your own functions that are marked `@triton.jit`.
+# %% [markdown]
+# The tests launch your kernel with bands of NaNs around every tensor. Without a GPU, every load and store outside a
+# tensor is reported with its line, program and lane. On a GPU, a store outside damages a band and is reported, and a
+# load outside brings a NaN into the result. An element that no program writes also shows up as a NaN. (Later questions
+# have two more sources of NaNs: inf - inf, and inf / inf after an overflow.) Only the kernel is graded. In it you may
+# use Triton's language (`tl`), arithmetic, and your own functions that are marked `@triton.jit`.
 
 # %% nbgrader={"grade": true, "grade_id": "b-test", "locked": true, "points": 10, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "b", "role": "test", "needs": ["setup"]}
 draw = grading.Draws("b", DEVICE)

@@ -404,10 +404,11 @@ def poly_sums(x, coefficients):
     return sums
 
 
-# %% [markdown] The tests call `poly_sums` through `grading.guarded`: every tensor gets a band of NaNs before and after
-# it. Without a GPU, every load and store outside a tensor is reported with its line, program and lane. On a GPU, a
-# store outside damages a band and is reported, and a load outside brings a NaN into the result. The tests also launch
-# your kernel by itself, without `poly_sums`.
+# %% [markdown]
+# The tests call `poly_sums` through `grading.guarded`: every tensor gets a band of NaNs before and after it. Without a
+# GPU, every load and store outside a tensor is reported with its line, program and lane. On a GPU, a store outside
+# damages a band and is reported, and a load outside brings a NaN into the result. The tests also launch your kernel by
+# itself, without `poly_sums`.
 
 
 # %% nbgrader={"grade": false, "grade_id": "b-given", "locked": true, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "b", "role": "setup"}

@@ -70,6 +70,10 @@ def read_cell(cell: NotebookNode, where: str) -> Cell:
     nbgrader: dict[str, Any] = cell.metadata.get("nbgrader", {})
     mlsys: dict[str, Any] = cell.metadata.get("mlsys", {})
     where = f"{where}, cell {cell['id']!r}"
+    if title := cell.metadata.get("title"):
+        raise LabError(
+            f"{where}: {title[:40]!r} stands behind `%%`, so no student sees it; move it to a line of its own"
+        )
     if not mlsys.get("role"):
         if nbgrader:
             raise LabError(

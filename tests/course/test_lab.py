@@ -54,6 +54,7 @@ def test_every_load_gives_the_same_cell_ids() -> None:
         ('WHEEL = "MLSYS_WHEEL_URL"', "### BEGIN SOLUTION\n### END SOLUTION", "students would see it"),
         ('"device": "gpu"', '"device": "tpu"', "'tpu' is not known; use one of any, cpu, gpu"),
         ('"device": "gpu"', '"device": "cpu"', "question 'd' is timed"),
+        ("# %% [markdown]\n# ", "# %% [markdown] ", "stands behind `%%`"),
         ('version: "1"', 'version: "1"\n#     withheld: [mlsys.opps]', "withheld.*did you mean 'mlsys.ops'"),
         ('version: "1"', 'version: "1"\n#     withheld: mlsys.ops', "must be a list of names"),
     ],
