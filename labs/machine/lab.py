@@ -749,7 +749,9 @@ grading.assert_equal(tile_cycles(64, 64, 128, (64, 64, 32, 4), one), 600 + 4 * 2
 grading.assert_equal(tile_cycles(65, 65, 129, (64, 64, 32, 4), one), 4 * (600 + 5 * 256), what="ragged m, n and k")
 # 8,192 bytes at 24 per cycle, 131,072 multiply-adds at 1,000 per cycle, and half of 601 + 342 + 132: none is even.
 odd = one | {"bytes": 24, "macs": 1000, "latency": 601}
-grading.assert_equal(tile_cycles(64, 64, 128, (64, 64, 32, 2), odd), 601 + 4 * 538, what="load, work and step rounded up")
+grading.assert_equal(
+    tile_cycles(64, 64, 128, (64, 64, 32, 2), odd), 601 + 4 * 538, what="load, work and step rounded up"
+)
 odd = one | {"macs": 300}
 grading.assert_equal(tile_cycles(64, 64, 128, (64, 64, 32, 4), odd), 600 + 4 * 437, what="multiplying takes longest")
 just = one | {"shared": 4 * 8192, "sums": 64 * 64}
