@@ -1222,7 +1222,7 @@ race
 # - Program (b, h) has block b of head h. N and M may be anything from 1 up; D, BLOCK_Q and BLOCK_K are powers of two, 16 or
 #   more.
 # - The dtype is float32 or float16; sums are float32. For a product, p and ds are converted to the inputs' dtype, as
-#   tensor cores want it. Every `tl.dot` needs `input_precision="ieee"`, as in question d (only a GPU shows the
+#   tensor cores need it. Every `tl.dot` needs `input_precision="ieee"`, as in question d (only a GPU shows the
 #   difference); the hints leave it out for brevity.
 # - A kernel must skip blocks in which nothing is visible: the tests put NaNs there. A key that no query sees has gradients
 #   of 0, and they must be stored.
