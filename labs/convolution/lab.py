@@ -1276,8 +1276,7 @@ def borderless_example(x, f, stride, padding):
 
 def ragged_example(x, f, stride, padding):
     """Leave out the filters of the last tile, if it is not whole."""
-    refuse_call(x, f, stride, padding)
-    y = right_conv(x, f, stride=stride, padding=padding)
+    y = right_example(x, f, stride, padding)
     y[..., f.shape[0] // 16 * 16 :] = float("nan")
     return y
 

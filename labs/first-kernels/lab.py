@@ -255,11 +255,16 @@ def launch_add_matrices(kernel, constants, out, x, y):
     kernel[tiles(x.shape, constants)](x, y, out, *x.shape, *x.stride(), *y.stride(), *out.stride(), **constants)
 
 
+def launch_turned(launch, kernel, constants, out, *inputs):
+    """Launch into a result whose columns are contiguous, and copy it to `out`."""
+    turned = torch.empty_like(out.T, memory_format=torch.contiguous_format).T
+    launch(kernel, constants, turned, *inputs)
+    out.copy_(turned)
+
+
 def launch_add_matrices_turned(kernel, constants, out, x, y):
     """Launch with a result whose columns, not its rows, are contiguous."""
-    turned = torch.empty_like(out.T, memory_format=torch.contiguous_format).T
-    launch_add_matrices(kernel, constants, turned, x, y)
-    out.copy_(turned)
+    launch_turned(launch_add_matrices, kernel, constants, out, x, y)
 
 
 def right_add_matrices(x, y):
@@ -275,9 +280,7 @@ def launch_shift_scale(kernel, constants, out, x, shift, scale):
 
 def launch_shift_scale_turned(kernel, constants, out, x, shift, scale):
     """Launch with a result whose columns, not its rows, are contiguous."""
-    turned = torch.empty_like(out.T, memory_format=torch.contiguous_format).T
-    launch_shift_scale(kernel, constants, turned, x, shift, scale)
-    out.copy_(turned)
+    launch_turned(launch_shift_scale, kernel, constants, out, x, shift, scale)
 
 
 def right_shift_scale(x, shift, scale):
@@ -1626,9 +1629,9 @@ race
 #   mutant counts as found.
 #
 # `grading.Draws("k", DEVICE).matrix(rows, cols, dtype="float16", layout="sliced")` makes a random matrix; the layouts
-# are row, column (a transposed view), sliced (with gaps) and offset (a window in a larger matrix). `grading.assert_close(actual, expected, what="one row")` compares two tensors of the
-# same dtype within the tolerance of that dtype. Make all tensors on `DEVICE`: when the lab is graded, this question runs
-# on a CPU.
+# are row, column (a transposed view), sliced (with gaps) and offset (a window in a larger matrix).
+# `grading.assert_close(actual, expected, what="one row")` compares two tensors of the same dtype within the tolerance
+# of that dtype. Make all tensors on `DEVICE`: when the lab is graded, this question runs on a CPU.
 #
 # <details><summary>Hint 1</summary>
 # Look at the test cells of questions b and c: which cases do they try, and which fault does each case find? One case

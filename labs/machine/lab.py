@@ -434,12 +434,12 @@ scorecard.passed("c")
 # | 256 | 391,000 | 262,000 | 261,000 |
 # | 4,096 | 4.19 million | 4.19 million | 2.10 million |
 #
-# Below 255 inputs the time
-# is that of loading, whatever the batch: the wires save a third of it, and the wide array brings twice as many weights
-# in a load that takes a third longer. At batch 4,096 loading is hidden, so wires gain nothing and twice the
-# multipliers halve the time. For single users I would build the wires: they gain as much as the wide array, without
-# its 16,384 multipliers. What helps more is to load several rows of weights per cycle, or to let several small arrays
-# load at the same time; both need more bandwidth from memory. Batching the requests of several users costs nothing.
+# Below 255 inputs the time is that of loading, whatever the batch: the wires save a third of it, and the wide array
+# brings twice as many weights in a load that takes a third longer. At batch 4,096 loading is hidden, so wires gain
+# nothing and twice the multipliers halve the time. For single users I would build the wires: they gain as much as the
+# wide array, without its 16,384 multipliers. What helps more is to load several rows of weights per cycle, or to let
+# several small arrays load at the same time; both need more bandwidth from memory. Batching the requests of several
+# users costs nothing.
 # ### END SOLUTION
 
 # %% [markdown]
@@ -850,8 +850,8 @@ scorecard.passed("e")
 #   get matrices. Tensors may have any names that Python allows, also `row` or `tl`. No visible test uses such names, but
 #   the tests that grade you do.
 # - The text is data to the judge. The function in it must meet the rules of every kernel in this course: Triton's
-#   language (`tl`), arithmetic, `float("inf")`, and functions with `@triton.jit`. Nothing outside of functions runs. It is
-#   launched on random inputs, with bands of NaNs around every tensor.
+#   language (`tl`), arithmetic, `float("inf")`, and functions with `@triton.jit`. Nothing outside of functions runs. It
+#   is launched on random inputs, with bands of NaNs around every tensor.
 #
 # Messages count the lines of the text from its top. To see them, `print(emit(SOFTMAX))`.
 #
@@ -1127,9 +1127,9 @@ for buffers in PROBLEMS:
 # thousand times, and stop at the lower bound.
 # </details>
 # <details><summary>Hint 3</summary>
-# Keep a move also if the height stays as it is: most moves do not change it, and the order wanders until one does. A
-# thousand moves for each problem come close to a fifth, ten thousand far below it. If that takes too long, note once
-# for each buffer which others it meets, and let <code>place</code> look only at those.
+# Keep a move also if the height stays as it is: most moves do not change it, and the order wanders until one does. After
+# a thousand moves for each problem, less than a tenth of best fit's waste is left. If that takes too long, note once for
+# each buffer which others it meets, and let <code>place</code> look only at those.
 # </details>
 
 
@@ -1190,8 +1190,9 @@ scorecard.passed("h")
 # ## Challenge: waste nothing
 #
 # The problems of h were made by cutting a rectangle into 40 pieces, of which four were taken out again where that does
-# not lower the bound. So for each of them there is a plan that reaches the lower bound exactly. Write `perfect_plan(buffers)`, which finds such a plan: **its height must be the lower bound**.
-# The problems have 36 buffers again. When the lab is graded, four problems must be solved in less than 60 seconds.
+# not lower the bound. So for each of them there is a plan that reaches the lower bound exactly. Write
+# `perfect_plan(buffers)`, which finds such a plan: **its height must be the lower bound**. The problems have 36 buffers
+# again. When the lab is graded, four problems must be solved in less than 60 seconds.
 #
 # <details><summary>Hint 1</summary>
 # Your search of question h comes close. When it gets stuck, what stops it? Print how the waste falls over the moves.
@@ -1426,10 +1427,10 @@ buffers = PROBLEMS[0]
 for begin, offsets, title in ((0, best_fit(buffers), "best fit"), (23, plan(buffers), "your plan")):
     for (lower, upper, size), offset in zip(buffers, offsets, strict=True):
         ax.bar(begin + lower, size, upper - lower, offset, align="edge", edgecolor="white", color=colors["BlueLine"])
-    ax.text(begin + 10, -120, f"{title}: {height(buffers, offsets)}", ha="center", va="top")
+    ax.text(begin + 10, -40, f"{title}: {height(buffers, offsets)}", ha="center", va="top")
 ax.axhline(lower_bound(buffers), color=colors["OrangeLine"], label="lower bound")
 ax.set(xlabel="time (twice from 0 to 20)", ylabel="offset", xticks=[])
-ax.xaxis.labelpad = 22
+ax.xaxis.labelpad = 20  # below the two titles
 ax.legend(loc="upper right")
 plt.show()
 

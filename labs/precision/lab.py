@@ -1116,9 +1116,9 @@ else:
 # the rows?
 # </details>
 # <details><summary>Hint 2</summary>
-# The sum no longer needs <code>out_dtype</code>, and there is one scale for all. Neighbors share
-# columns: <code>row = pid % tiles_m</code>, <code>column = pid // tiles_m</code>; better still are groups of 8 rows of
-# tiles, as in the lab on tiling.
+# The sum no longer needs <code>out_dtype</code>, and there is one scale for all. Neighbors share columns: <code>row =
+# pid % tiles_m</code>, <code>column = pid // tiles_m</code>; better still are groups of 8 rows of tiles, as in the lab
+# on tiling.
 # </details>
 # <details><summary>Hint 3</summary>
 # Tiles of 128 x 256 x 128 with 8 warps and 3 stages, or 128 x 128 x 128 with 4 warps and 4 stages on an L4. The end:

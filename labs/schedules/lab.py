@@ -699,7 +699,8 @@ scorecard.passed("e")
 #   these.
 # - **Swapping.** A fold begins with a swap signal. It is in PE (0, 0) in the cycle `swap[fold]` and moves with the
 #   inputs; it reaches PE (p, j) in the cycle `swap[fold] + p + j`. When it passes, the PE copies the weight that its
-#   second register has held since the cycle before. It multiplies with this copy from that same cycle on, until the next signal passes.
+#   second register has held since the cycle before. It multiplies with this copy from that same cycle on, until the
+#   next signal passes.
 # - **Inputs and sums** move as in b.
 #
 # `folds` products of the same size follow each other, each with its own inputs A_f (m x rows) and weights B_f (rows x

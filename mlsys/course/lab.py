@@ -251,8 +251,11 @@ class Lab:
         visit(question.name)
         return tuple(found)
 
+    def _cells_of(self, question: str) -> list[Cell]:
+        return [cell for cell in self.cells if cell.question == question]
+
     def _question(self, graded: Cell) -> Question:
-        members = [cell for cell in self.cells if cell.question == graded.question]
+        members = self._cells_of(graded.question)
         needs = dict.fromkeys(name for cell in members for name in cell.needs)
         devices = {cell.device for cell in members} - {"any"}
         return Question(
@@ -283,7 +286,7 @@ class Lab:
                     )
                 if name != SETUP and question.name in self.question(name).needs:
                     raise LabError(f"{where}: questions {question.name!r} and {name!r} need each other")
-            devices = {cell.device for cell in self.cells if cell.question == question.name}
+            devices = {cell.device for cell in self._cells_of(question.name)}
             if "cpu" in devices and ("gpu" in devices or question.graded.role == SPEED):
                 raise LabError(f"{where}: question {question.name!r} is timed, so none of its cells can be for the CPU")
             if not question.answers and not any(name != SETUP for name in question.needs):

@@ -202,8 +202,8 @@ class _Shape:
 
     def timed(self, until_s: float, held_bytes: int) -> Pair:
         """Time the candidate against the reference, while this grading may hold so much of the GPU's memory."""
-        _check_unused(self.session, until_s, held_bytes)
         candidate = _RemoteSide(self.session, LAUNCHER, self.number, self.started.call_s, until_s)
+        candidate.check_unused(held_bytes)
         reference = _RemoteSide(self.session, REFERENCE, self.number, self.prepared.call_s, until_s)
         elements, bytes_moved = self.prepared.elements, self.prepared.bytes_moved
         return run_race(candidate, reference, elements=elements, bytes_moved=bytes_moved, flops=self.flops)
@@ -218,6 +218,27 @@ class _RemoteSide:
     number: int
     call_s: float
     until_s: float
+
+    def check_unused(self, held_bytes: int) -> None:
+        """Make sure that nothing but this grading holds much of the GPU's memory: so another job shows in a sandbox.
+
+        Args:
+            held_bytes: what the questions of this grading may hold, this one and those that wait for the GPU.
+
+        Raises:
+            NeedsGpu: there is another job.
+        """
+        settled_s = time.monotonic() + SETTLE_S
+        while (taken := self._taken_bytes()) > held_bytes:
+            if time.monotonic() > settled_s:
+                raise NeedsGpu(
+                    f"{taken / 2**30:.1f} GiB of this GPU's memory are in use, and this grading can hold "
+                    f"{held_bytes / 2**30:.1f} GiB: a timing would measure another job too; the points wait."
+                )
+            time.sleep(SETTLE_S / 50)
+
+    def _taken_bytes(self) -> int:
+        return self._ask(LookAtMemory(), TakenMemory)[0].taken_bytes
 
     def prepare(self) -> float:
         return self.call_s
@@ -244,35 +265,5 @@ class _RemoteSide:
         return Rates(rates.bytes_per_s, rates.flops_per_s, rates.cache_bytes)
 
     def _ask(self, request: Message, kind: type[_M], arrays: Sequence[Tensor] = ()) -> tuple[_M, list[Tensor]]:
-        return _ask_until(self.session, self.until_s, self.role, request, kind, arrays)
-
-
-def _ask_until(
-    session: Session, until_s: float, role: str, request: Message, kind: type[_M], arrays: Sequence[Tensor] = ()
-) -> tuple[_M, list[Tensor]]:
-    limit_s = max(0.0, until_s - time.monotonic())
-    return session.ask_kernel_process(role, request, kind, arrays=arrays, limit_s=limit_s)
-
-
-def _check_unused(session: Session, until_s: float, held_bytes: int) -> None:
-    """Make sure that nothing but this grading holds much of the GPU's memory, by which another job shows in a sandbox.
-
-    Args:
-        session: of the question that is timed.
-        until_s: when the timing must have ended.
-        held_bytes: what the questions of this grading may hold, this one and those that wait for the GPU.
-
-    Raises:
-        NeedsGpu: there is another job.
-    """
-    settled_s = time.monotonic() + SETTLE_S
-    while True:
-        taken = _ask_until(session, until_s, LAUNCHER, LookAtMemory(), TakenMemory)[0].taken_bytes
-        if taken <= held_bytes:
-            return
-        if time.monotonic() > settled_s:
-            raise NeedsGpu(
-                f"{taken / 2**30:.1f} GiB of this GPU's memory are in use, and this grading can hold "
-                f"{held_bytes / 2**30:.1f} GiB: a timing would measure another job too; the points wait."
-            )
-        time.sleep(SETTLE_S / 50)
+        limit_s = max(0.0, self.until_s - time.monotonic())
+        return self.session.ask_kernel_process(self.role, request, kind, arrays=arrays, limit_s=limit_s)

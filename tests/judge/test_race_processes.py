@@ -12,7 +12,6 @@ from mlsys.judge.run_tests import judge
 from mlsys.judge.sandbox.host.sandbox import Sandbox
 from mlsys.judge.sandbox.protocol.limits import Limits
 from mlsys.judge.session import LAUNCHER, REFERENCE, STUDENT
-from mlsys.judge.shared.messages import LookAtMemory, TakenMemory
 from mlsys.judge.site import site
 from mlsys.measure.gpu_jobs import CONTEXT_BYTES
 
@@ -100,15 +99,13 @@ def test_a_wrong_config_ends_before_any_process_of_a_race_starts(race):
 @pytest.fixture
 def taken(monkeypatch):
     """Have the launcher say of the GPU's memory what a test puts into the list, the last one for ever."""
-    found, plain = [], backend._ask_until
+    found = []
 
-    def ask(session, until_s, role, request, *rest):
-        if isinstance(request, LookAtMemory):
-            assert role == LAUNCHER
-            return TakenMemory(found.pop(0) if len(found) > 1 else found[0]), []
-        return plain(session, until_s, role, request, *rest)
+    def taken_bytes(side):
+        assert side.role == LAUNCHER
+        return found.pop(0) if len(found) > 1 else found[0]
 
-    monkeypatch.setattr(backend, "_ask_until", ask)
+    monkeypatch.setattr(backend._RemoteSide, "_taken_bytes", taken_bytes)
     monkeypatch.setattr(backend, "SETTLE_S", 0.2)
     return found
 

@@ -92,6 +92,7 @@ class Judging:
             notebook = self.reader.canonical(self.store.content(self.lab.name, student, digest), under.term)
         except Refused as reason:
             return Judged(student, digest, refused=str(reason), failed=isinstance(reason, ReadingFailed))
+        only = self.only(student)
         return Task(
             student=student,
             lab=self.lab.name,
@@ -102,7 +103,7 @@ class Judging:
             device=self.device,
             cpu_limit_s=self.cpu_limit_s,
             time_limit_s=self.time_limit_s,
-            only=(only := self.only(student)),
+            only=only,
             later=() if only else self.later,
         )
 

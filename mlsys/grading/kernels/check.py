@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mlsys.core.cells import PARSE_ERRORS
+from mlsys.core.cells import PARSE_ERRORS, parse
 from mlsys.grading.checks.assertions import assert_close, expected_values_are_shown, shown
 from mlsys.grading.kernels.backend import current_backend
 from mlsys.grading.kernels.race import Launch
@@ -86,9 +86,9 @@ def _why_no_kernel(text: str, name: str, said: str) -> str:
         name: of the function that is asked for.
         said: what the reader of kernels says, which counts lines from the function's first one.
     """
-    lines = text.splitlines()
+    lines = text.split("\n")
     try:
-        body = ast.parse(text).body
+        body = parse(text).body
     except SyntaxError as error:
         number = error.lineno or 0
         excerpt = f": {lines[number - 1].strip()[:MAX_EXCERPT]}" if 0 < number <= len(lines) else ""
@@ -102,8 +102,7 @@ def _why_no_kernel(text: str, name: str, said: str) -> str:
     if not found or found[2] not in functions:
         return said
     number = functions[found[2]] + int(found[1]) - 1
-    excerpt = lines[number - 1].strip()[:MAX_EXCERPT] if number <= len(lines) else ""
-    return f"{said}\n  This is line {number} of the text: {excerpt}"
+    return f"{said}\n  This is line {number} of the text: {lines[number - 1].strip()[:MAX_EXCERPT]}"
 
 
 def check_kernel(
