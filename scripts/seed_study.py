@@ -2,14 +2,15 @@
 
     python scripts/seed_study.py --seeds 100 tiling fusion roofline
     python scripts/seed_study.py --seeds 10 --device gpu fusion
+    python scripts/seed_study.py --seeds 10 --races first-kernels
 
 A sample shows a mistake only if every seed finds it, by a margin. For each question that a sample answers in its own
 way there is one line: its verdicts with their counts, and the least and the greatest error of a seed. The error of a
 seed is the largest of all elements of all comparisons, in units of the tolerance; a comparison that fails does not end
 the tests here. Where the verdict is "passed", the greatest error should stay below 1/2, what a last bit that rounds the
 other way makes in a 16-bit format; where a comparison makes it "wrong answer", the least should stay above 3. Results
-of a race are compared in the process of the reference and count by their verdict alone. The exit status is 1 if a
-verdict changes, differs from `class/expected.csv`, or has no margin.
+of a race are compared in the process of the reference; a race counts by its points, which `class/expected.csv` has too.
+The exit status is 1 if a verdict changes, verdict or points differ from that file, or there is no margin.
 """
 
 import argparse
@@ -17,8 +18,8 @@ import csv
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -28,7 +29,7 @@ from mlsys.classroom.intake.canonical import canonical_notebook, released_lab, s
 from mlsys.classroom.intake.reader import Refused, read_submission
 from mlsys.course.lab import Lab, Question
 from mlsys.course.release import release
-from mlsys.course.sample_class import hand_in
+from mlsys.course.sample_class import hand_in, is_due
 from mlsys.course.tree import CourseTree
 from mlsys.grading.checks import assertions
 from mlsys.grading.checks.tolerances import errors_and_tolerance, is_close
@@ -76,7 +77,10 @@ def watched() -> Iterator[Comparisons]:
 
 @dataclass
 class Answer:
-    """One way to answer a question: who answers so, and what it got."""
+    """One way to answer a question: who answers so, and what it got.
+
+    `due` are verdicts that it may get, or, of a race, the points, as `is_due` reads them.
+    """
 
     submission: Submission
     question: Question
@@ -84,15 +88,24 @@ class Answer:
     due: tuple[str, ...]
     verdicts: Counter[str] = field(default_factory=Counter)
     errors: list[float] = field(default_factory=list)
+    points: list[float] = field(default_factory=list)
+
+    @property
+    def is_race(self) -> bool:
+        """Whether its points depend on a time."""
+        return self.question.device == "gpu"
 
     def judge(self, device: str, seed: int, comparisons: Comparisons) -> None:
         """Grade it once, and once more without stopping at a comparison that fails."""
         if self.verdicts["timed out"] >= FEW_SEEDS:
             return
-        limits = replace(LIMITS, cpu_s=5)
+        limits = LIMITS if self.is_race else replace(LIMITS, cpu_s=5)  # a race compiles all that it runs
         comparisons.clear(forgiving=False)
         found = grade_question(self.submission, self.question, device, seed=seed, limits=limits)
         self.verdicts[found.name] += 1
+        if self.is_race:
+            self.points.append(found.fraction * self.question.points)
+            return
         if found.name == "wrong answer" and comparisons.largest <= 1:
             return  # no comparison decides it: the inspection of the kernel does, say
         if found.name == "wrong answer" and comparisons.count:
@@ -104,6 +117,8 @@ class Answer:
     @property
     def complaint(self) -> str:
         """What is wrong with it; "" if nothing is."""
+        if self.is_race:
+            return "" if all(is_due(got, self.due[0]) for got in self.points) else f"DUE ARE {self.due[0]} POINTS"
         if len(self.verdicts) > 1:
             return "CHANGES"
         if self.due and not self.verdicts.keys() & set(self.due):
@@ -117,9 +132,10 @@ class Answer:
     def __str__(self) -> str:
         """Its line in the report."""
         verdicts = ", ".join(f"{name} {count}" for name, count in sorted(self.verdicts.items()))
-        errors = f"{min(self.errors):10.3g} {max(self.errors):10.3g}" if self.errors else f"{'':21}"
+        least_and_greatest = self.points if self.is_race else self.errors
+        numbers = f"{min(least_and_greatest):10.3g} {max(least_and_greatest):10.3g}" if least_and_greatest else " " * 21
         return (
-            f"{self.question.name:<10} {verdicts:<24} {errors}  {', '.join(self.students)}  {self.complaint}".rstrip()
+            f"{self.question.name:<10} {verdicts:<24} {numbers}  {', '.join(self.students)}  {self.complaint}".rstrip()
         )
 
 
@@ -144,8 +160,7 @@ def answers(name: str, device: str, folder: Path) -> list[Answer]:
             row = due[student, question.name]
             verdicts: tuple[str, ...] = (row["verdict"],)
             if question.device == "gpu":  # the table has its verdict without one
-                full = row["points_gpu"] == f"{question.points:g}"
-                verdicts = ("passed",) if full else ()  # then any, but one alone
+                verdicts = (row["points_gpu"],)
             elif device == "gpu" and row["verdict"] == "out of bounds":
                 verdicts = ("out of bounds", "crashed")  # a wild address ends the process before anybody can look
             cells = select_cells(submission, question).all
@@ -153,6 +168,18 @@ def answers(name: str, device: str, folder: Path) -> list[Answer]:
             answer = found.setdefault(key, Answer(submission, question, [], verdicts))
             answer.students.append(student)
     return list(found.values())
+
+
+def study(name: str, studied: list[Answer], device: str, seeds: Sequence[int], comparisons: Comparisons) -> int:
+    """Judge the answers for one seed after the other; return how many seeds were done when it ended or Ctrl-C came."""
+    done = 0
+    with suppress(KeyboardInterrupt):
+        for seed in seeds:
+            for answer in studied:
+                answer.judge(device, seed, comparisons)
+            done += 1
+            print(f"{name}: seed {seed}", file=sys.stderr, flush=True)
+    return done
 
 
 def main() -> int:
@@ -163,18 +190,19 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=1, help="the first seed (%(default)s)")
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
     parser.add_argument("--question", action="append", help="only this one; may be repeated")
+    parser.add_argument("--races", action="store_true", help="only questions whose time counts, on a GPU")
     arguments = parser.parse_args()
-    device = check_device(arguments.device)
+    device = check_device("gpu" if arguments.races else arguments.device)
     failed = False
     for name in arguments.lab:
         with tempfile.TemporaryDirectory() as folder, watched() as comparisons:
             studied = answers(name, device, Path(folder))
             studied = [one for one in studied if one.question.name in (arguments.question or [one.question.name])]
-            for seed in range(arguments.first, arguments.first + arguments.seeds):
-                for answer in studied:
-                    answer.judge(device, seed, comparisons)
-                print(f"{name}: seed {seed}", file=sys.stderr, flush=True)
-        print(f"{name}, {arguments.seeds} seeds on a {device}: least and greatest error of a seed, in tolerances")
+            studied = [one for one in studied if one.is_race or not arguments.races]
+            seeds = range(arguments.first, arguments.first + arguments.seeds)
+            done = study(name, studied, device, seeds, comparisons)
+        what = "points" if arguments.races else "error in tolerances (of a race, points)"
+        print(f"{name}, {done} seeds on a {device}: least and greatest {what} of a seed")
         for answer in studied:
             print(answer, flush=True)
             failed |= bool(answer.complaint)
