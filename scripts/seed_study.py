@@ -14,7 +14,6 @@ The exit status is 1 if a verdict changes, verdict or points differ from that fi
 """
 
 import argparse
-import csv
 import sys
 import tempfile
 from collections import Counter
@@ -25,17 +24,18 @@ from pathlib import Path
 
 import torch
 
-from mlsys.classroom.intake.canonical import canonical_notebook, released_lab, submission_of
-from mlsys.classroom.intake.reader import Refused, read_submission
-from mlsys.course.lab import Lab, Question
-from mlsys.course.release import release
-from mlsys.course.sample_class import hand_in, is_due
-from mlsys.course.tree import CourseTree
-from mlsys.grading.checks import assertions
-from mlsys.grading.checks.tolerances import errors_and_tolerance, is_close
-from mlsys.judge.grade_question import LIMITS, Submission, check_device, grade_question, select_cells
-
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from helpers.sample_answers import sample_answers  # noqa: E402
+from helpers.sample_classes import expected, handed_in  # noqa: E402
+
+from mlsys.course.lab import Question  # noqa: E402
+from mlsys.course.sample_class import is_due  # noqa: E402
+from mlsys.grading.checks import assertions  # noqa: E402
+from mlsys.grading.checks.tolerances import errors_and_tolerance, is_close  # noqa: E402
+from mlsys.judge.grade_question import LIMITS, Submission, check_device, grade_question  # noqa: E402
+
 RIGHT_BELOW, WRONG_ABOVE = 0.5, 3.0
 """Errors, in units of the tolerance, at which a verdict is decided for every seed."""
 FEW_SEEDS = 2
@@ -141,33 +141,18 @@ class Answer:
 
 def answers(name: str, device: str, folder: Path) -> list[Answer]:
     """The different answers of a lab's sample class, of the questions that `device` can run."""
-    tree = CourseTree(folder / "course")
-    release(ROOT, tree, [name])
-    students = hand_in(ROOT / "labs" / name / "lab.py", folder / "submissions", tree)
-    with (ROOT / "labs" / name / "class" / "expected.csv").open(newline="") as file:
-        due = {(row["student"], row["question"]): row for row in csv.DictReader(file)}
-    lab: Lab = released_lab(tree, name)
-    found: dict[tuple[str, ...], Answer] = {}
-    for student in students:
-        try:
-            notebook = canonical_notebook(tree, name, read_submission(folder / "submissions" / f"{student}.ipynb"))
-        except Refused:
-            continue
-        submission = submission_of(notebook, lab)
-        for question in lab.questions:
-            if question.written or (question.device == "gpu" and device == "cpu"):
-                continue
-            row = due[student, question.name]
-            verdicts: tuple[str, ...] = (row["verdict"],)
-            if question.device == "gpu":  # the table has its verdict without one
-                verdicts = (row["points_gpu"],)
-            elif device == "gpu" and row["verdict"] == "out of bounds":
-                verdicts = ("out of bounds", "crashed")  # a wild address ends the process before anybody can look
-            cells = select_cells(submission, question).all
-            key = (question.name, *(f"{cell.label}\n{cell.source}" for cell in cells))
-            answer = found.setdefault(key, Answer(submission, question, [], verdicts))
-            answer.students.append(student)
-    return list(found.values())
+    tree, due = handed_in(name, folder), expected(name)
+    found = []
+    for one in sample_answers(name, tree, folder / "submissions"):
+        row = due[one.students[0], one.question.name]
+        verdicts: tuple[str, ...] = (row["verdict"],)
+        if one.question.device == "gpu":  # the table has its verdict without one
+            verdicts = (row["points_gpu"],)
+        elif device == "gpu" and row["verdict"] == "out of bounds":
+            verdicts = ("out of bounds", "crashed")  # a wild address ends the process before anybody can look
+        if device == "gpu" or one.question.device != "gpu":
+            found.append(Answer(one.submission, one.question, one.students, verdicts))
+    return found
 
 
 def study(name: str, studied: list[Answer], device: str, seeds: Sequence[int], comparisons: Comparisons) -> int:

@@ -16,8 +16,7 @@ with `--plans` those of other rows, shares and warps.
 """
 
 import argparse
-import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -116,11 +115,13 @@ class Case:
         step = torch.compile(library_step, fullgraph=True)
         return lambda: step(self.model, self.library_cache, 1, self.tokens - 1)
 
-    def check(self) -> None:
-        """Raise `ArithmeticError` if a way gives other scores than the reference in float32."""
+    def check(self, ways: Collection[str] = (FUSED, PERSISTENT)) -> None:
+        """Raise `ArithmeticError` if one of these ways gives other scores than the reference in float32."""
         cache = self.decoder.cache.float()
         right = self.model.to(torch.float32).step(1, self.tokens - 1, cache)
-        for name, step in ((FUSED, self.decoder.step), (PERSISTENT, self.decoder.persistent_step)):
+        steps = {FUSED: self.decoder.step, PERSISTENT: self.decoder.persistent_step}
+        for name in ways:
+            step = steps[name]
             self.decoder.scores.fill_(float("nan"))
             step(scores=True, hold=True)
             error = float((self.decoder.scores - right).abs().max() / right.std())
@@ -172,10 +173,11 @@ def rows(names: dict[str, Any], ceilings: Ceilings) -> Iterator[Row]:
     yield row("lab", "grid barrier", f"{programs} programs", shape, "int32", call=case.barriers(), graph=True)
 
 
-def plans(fast: ModuleType) -> Iterator[Any]:
-    """Plans to try: each kernel's rows, and warps, apart from the others."""
+def plans(fast: ModuleType) -> Iterator[tuple[Any, tuple[str, ...]]]:
+    """Plans to try, and the ways that they change: each kernel's rows, and warps, apart from the others."""
     usual = fast.Plan()
-    yield usual
+    yield usual, (FUSED, PERSISTENT)
+    yield replace(usual, overlap=True), (FUSED,)
     choices = {
         "qkv": (4, 8, 16, 32),
         "project": (2, 4, 8),
@@ -190,8 +192,11 @@ def plans(fast: ModuleType) -> Iterator[Any]:
     }
     for name, values in choices.items():
         for value in values:
+            if value != getattr(usual, name) and name in ("splits", "keys"):
+                yield replace(usual, **{name: value}), (PERSISTENT,)
             if value != getattr(usual, name):
-                yield replace(usual, **{name: value})
+                changed = {name: value} if name.startswith("persistent") else {name: value, "overlap": True}
+                yield replace(usual, **changed), (PERSISTENT if name.startswith("persistent") else FUSED,)
 
 
 def main() -> None:
@@ -216,9 +221,10 @@ def main() -> None:
     for name, call in {EAGER: case.eager, COMPILED: case.compiled}.items():
         print(f"{name} in a graph: {time_kernel(call, graph=True).median_s * 1e6:.1f} us")
     print(f"{EAGER}: {time_kernel(case.eager).median_s * 1e6:.1f} us")
-    for plan in plans(fast) if given.plans else itertools.repeat(None, 0):
+    for plan, ways in plans(fast) if given.plans else ():
         other = Case(plan, model=case.model)
-        times = {name: time_kernel(call, graph=True, budget_s=0.1).median_s for name, call in other.ours.items()}
+        other.check(ways)
+        times = {name: time_kernel(other.ours[name], graph=True, budget_s=0.1).median_s for name in ways}
         print(plan, "  ".join(f"{name} {seconds * 1e6:.1f} us" for name, seconds in times.items()), flush=True)
 
 

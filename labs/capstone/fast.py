@@ -2,10 +2,12 @@
 
 A token of batch 1 reads every weight once and does two FLOPs with it, so its time is that of the bytes, and of whatever
 keeps the memory waiting: the start of a kernel, the wait for the last program of the one before, the trip to memory
-before the first number arrives. All kernels here therefore do as much as they can between two such waits.
+before the first number arrives. All kernels here therefore do as much as they can between two such waits, and ask first
+for all that no kernel computes: weights, gains, shifts, biases. With `Plan.overlap` a kernel of a Hopper GPU does so
+while the one before it still runs.
 
-- `norm_rows_kernel` normalizes its input in every program anew, which costs 768 additions, and saves a kernel. Queries
-  go to a buffer, keys and values straight into the cache.
+- `qkv_kernel` normalizes its input in every program anew, which costs 768 additions, and saves a kernel. Queries go to
+  a buffer, keys and values straight into the cache.
 - `attend_kernel` splits the tokens of a head over several programs, for twelve heads alone would leave most of the GPU
   without work. Each leaves its sums, its maximum and its total.
 - `project_kernel` puts these together itself, so no kernel is needed for that.
@@ -28,11 +30,14 @@ import triton
 import triton.language as tl
 
 from mlsys.errors import UserError
-from mlsys.measure.device import Device, detect_device
+from mlsys.measure.device import Device, cpu_device, detect_device
 from mlsys.models.decoder import EPSILON, Decoder
 
 NEEDS = (8, 0)
 """Compute capability that the kernels are written for."""
+
+OVERLAPS = (9, 0)
+"""Compute capability from which a kernel can begin before the one before it has ended."""
 
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 MOST_WIDTH = 2048
@@ -48,16 +53,29 @@ class CannotDecode(UserError, ValueError):
 
 
 @triton.jit
-def normalized(x_ptr, gain_ptr, shift_ptr, WIDTH, BLOCK: tl.constexpr, EPS: tl.constexpr):
+def vector_of(ptr, WIDTH, BLOCK: tl.constexpr):
+    """Return a row of WIDTH numbers that no kernel writes, such as gains."""
+    i = tl.arange(0, BLOCK)
+    return tl.load(ptr + i, mask=i < WIDTH, other=0.0)
+
+
+@triton.jit
+def normalized(x_ptr, gain, shift, WIDTH, BLOCK: tl.constexpr, EPS: tl.constexpr):
     """Return layer normalization of one row."""
     i = tl.arange(0, BLOCK)
     x = tl.load(x_ptr + i, mask=i < WIDTH, other=0.0, cache_modifier=".cg")
     mean = tl.sum(x, 0) / WIDTH
     centered = tl.where(i < WIDTH, x - mean, 0.0)
     scale = tl.rsqrt(tl.sum(centered * centered, 0) / WIDTH + EPS)
-    gain = tl.load(gain_ptr + i, mask=i < WIDTH, other=0.0).to(tl.float32)
-    shift = tl.load(shift_ptr + i, mask=i < WIDTH, other=0.0).to(tl.float32)
-    return centered * scale * gain + shift
+    return centered * scale * gain.to(tl.float32) + shift.to(tl.float32)
+
+
+@triton.jit
+def take_turns(OVERLAP: tl.constexpr):
+    """Let the kernel behind this one begin, and wait for what the one before it stores; the interpreter has neither."""
+    if OVERLAP:
+        tl.extra.cuda.gdc_launch_dependents()
+        tl.extra.cuda.gdc_wait()
 
 
 @triton.jit
@@ -75,9 +93,41 @@ def products(weights, x):
 
 
 @triton.jit
-def biased(total, bias_ptr, n, end):
-    """Add the bias of rows n."""
-    return total + tl.load(bias_ptr + n, mask=n < end, other=0.0).to(tl.float32)
+def pieces_of(weight_ptr, n, end, WIDTH, BLOCK: tl.constexpr):
+    """Return the weights of rows n of the MLP's second layer, which have four pieces of WIDTH."""
+    i = tl.arange(0, BLOCK)
+    inside = (n < end)[:, None] & (i < WIDTH)[None, :]
+    place = weight_ptr + (n * 4 * WIDTH)[:, None] + i[None, :]
+    return (
+        tl.load(place, mask=inside, other=0.0),
+        tl.load(place + WIDTH, mask=inside, other=0.0),
+        tl.load(place + 2 * WIDTH, mask=inside, other=0.0),
+        tl.load(place + 3 * WIDTH, mask=inside, other=0.0),
+    )
+
+
+@triton.jit
+def products_of_pieces(first, second, third, fourth, hidden_ptr, WIDTH, BLOCK: tl.constexpr):
+    """Return the product of each row with the hidden layer, in float32."""
+    i = tl.arange(0, BLOCK)
+    hidden = hidden_ptr + i
+    acc = first.to(tl.float32) * tl.load(hidden, mask=i < WIDTH, other=0.0, cache_modifier=".cg")[None, :]
+    acc += second.to(tl.float32) * tl.load(hidden + WIDTH, mask=i < WIDTH, other=0.0, cache_modifier=".cg")[None, :]
+    acc += third.to(tl.float32) * tl.load(hidden + 2 * WIDTH, mask=i < WIDTH, other=0.0, cache_modifier=".cg")[None, :]
+    acc += fourth.to(tl.float32) * tl.load(hidden + 3 * WIDTH, mask=i < WIDTH, other=0.0, cache_modifier=".cg")[None, :]
+    return tl.sum(acc, 1)
+
+
+@triton.jit
+def biases_of(bias_ptr, n, end):
+    """Return the biases of rows n, those before `end`."""
+    return tl.load(bias_ptr + n, mask=n < end, other=0.0)
+
+
+@triton.jit
+def biased(total, biases):
+    """Add the bias of each row."""
+    return total + biases.to(tl.float32)
 
 
 @triton.jit
@@ -198,80 +248,95 @@ def start_kernel(
     WIDTH,
     BLOCK: tl.constexpr,
     HOLD: tl.constexpr,
+    OVERLAP: tl.constexpr,
 ):
     """Begin a token; one program."""
+    take_turns(OVERLAP)
     started(text_ptr, length_ptr, best_ptr, prompt, tokens_ptr, positions_ptr, x_ptr, WIDTH, BLOCK, HOLD)
 
 
 @triton.jit
 def qkv_kernel(
     x_ptr, gain_ptr, shift_ptr, weight_ptr, bias_ptr, length_ptr, q_ptr, cache_ptr, WIDTH,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr, EPS: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr, EPS: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
     """Normalize, and compute ROWS queries, keys or values; keys and values go to the newest place of the cache."""
     n, end = tl.program_id(0) * ROWS + tl.arange(0, ROWS), 3 * WIDTH
-    weights = rows_of(weight_ptr, n, end, WIDTH, BLOCK)  # first, for they take longest to come
+    weights = rows_of(weight_ptr, n, end, WIDTH, BLOCK)
+    gain, shift = vector_of(gain_ptr, WIDTH, BLOCK), vector_of(shift_ptr, WIDTH, BLOCK)
+    biases = biases_of(bias_ptr, n, end)
+    take_turns(OVERLAP)
     kv_ptr = cache_ptr + (tl.load(length_ptr) - 1) * 2 * WIDTH
-    total = products(weights, normalized(x_ptr, gain_ptr, shift_ptr, WIDTH, BLOCK, EPS))
-    store_qkv(biased(total, bias_ptr, n, end), n, end, q_ptr, kv_ptr, WIDTH)
+    total = products(weights, normalized(x_ptr, gain, shift, WIDTH, BLOCK, EPS))
+    store_qkv(biased(total, biases), n, end, q_ptr, kv_ptr, WIDTH)
 
 
 @triton.jit
 def attend_kernel(
-    q_ptr, cache_ptr, part_ptr, length_ptr, WIDTH, HEAD: tl.constexpr, SPLITS: tl.constexpr, KEYS: tl.constexpr
-):
+    q_ptr, cache_ptr, part_ptr, length_ptr, WIDTH,
+    HEAD: tl.constexpr, SPLITS: tl.constexpr, KEYS: tl.constexpr, OVERLAP: tl.constexpr,
+):  # fmt: skip
     """Attend to a share of the tokens of a head per program."""
+    take_turns(OVERLAP)
     attended(tl.program_id(0), q_ptr, cache_ptr, part_ptr, tl.load(length_ptr), WIDTH, HEAD, SPLITS, KEYS)
 
 
 @triton.jit
 def project_kernel(
     part_ptr, weight_ptr, bias_ptr, x_ptr, WIDTH,
-    HEAD: tl.constexpr, SPLITS: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    HEAD: tl.constexpr, SPLITS: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
     """Join the shares of attention, and add ROWS rows of its projection to x."""
     n = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     weights = rows_of(weight_ptr, n, WIDTH, WIDTH, BLOCK)
-    total = biased(products(weights, joined(part_ptr, WIDTH, HEAD, SPLITS, BLOCK)), bias_ptr, n, WIDTH)
-    tl.store(x_ptr + n, tl.load(x_ptr + n, mask=n < WIDTH, other=0.0) + total, mask=n < WIDTH)
+    biases = biases_of(bias_ptr, n, WIDTH)
+    take_turns(OVERLAP)
+    x = tl.load(x_ptr + n, mask=n < WIDTH, other=0.0)
+    total = biased(products(weights, joined(part_ptr, WIDTH, HEAD, SPLITS, BLOCK)), biases)
+    tl.store(x_ptr + n, x + total, mask=n < WIDTH)
 
 
 @triton.jit
 def up_kernel(
     x_ptr, gain_ptr, shift_ptr, weight_ptr, bias_ptr, hidden_ptr, WIDTH,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr, EPS: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr, EPS: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
     """Normalize, and compute ROWS numbers of the MLP's hidden layer, with GELU."""
     n, end = tl.program_id(0) * ROWS + tl.arange(0, ROWS), 4 * WIDTH
     weights = rows_of(weight_ptr, n, end, WIDTH, BLOCK)
-    total = products(weights, normalized(x_ptr, gain_ptr, shift_ptr, WIDTH, BLOCK, EPS))
-    tl.store(hidden_ptr + n, gelu(biased(total, bias_ptr, n, end)), mask=n < end)
+    gain, shift = vector_of(gain_ptr, WIDTH, BLOCK), vector_of(shift_ptr, WIDTH, BLOCK)
+    biases = biases_of(bias_ptr, n, end)
+    take_turns(OVERLAP)
+    total = products(weights, normalized(x_ptr, gain, shift, WIDTH, BLOCK, EPS))
+    tl.store(hidden_ptr + n, gelu(biased(total, biases)), mask=n < end)
 
 
 @triton.jit
-def down_kernel(hidden_ptr, weight_ptr, bias_ptr, x_ptr, WIDTH, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+def down_kernel(
+    hidden_ptr, weight_ptr, bias_ptr, x_ptr, WIDTH,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr, OVERLAP: tl.constexpr,
+):  # fmt: skip
     """Add ROWS rows of the MLP's second layer to x; a row has four pieces of WIDTH."""
     n = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    i = tl.arange(0, BLOCK)
-    acc = tl.zeros((ROWS, BLOCK), tl.float32)
-    for piece in tl.static_range(4):
-        inside = (n < WIDTH)[:, None] & (i < WIDTH)[None, :]
-        weights = tl.load(weight_ptr + (n * 4 * WIDTH)[:, None] + piece * WIDTH + i[None, :], mask=inside, other=0.0)
-        hidden = tl.load(hidden_ptr + piece * WIDTH + i, mask=i < WIDTH, other=0.0, cache_modifier=".cg")
-        acc += weights.to(tl.float32) * hidden[None, :]
-    total = biased(tl.sum(acc, 1), bias_ptr, n, WIDTH)
-    tl.store(x_ptr + n, tl.load(x_ptr + n, mask=n < WIDTH, other=0.0) + total, mask=n < WIDTH)
+    first, second, third, fourth = pieces_of(weight_ptr, n, WIDTH, WIDTH, BLOCK)
+    biases = biases_of(bias_ptr, n, WIDTH)
+    take_turns(OVERLAP)
+    x = tl.load(x_ptr + n, mask=n < WIDTH, other=0.0)
+    total = products_of_pieces(first, second, third, fourth, hidden_ptr, WIDTH, BLOCK)
+    tl.store(x_ptr + n, x + biased(total, biases), mask=n < WIDTH)
 
 
 @triton.jit
 def head_kernel(
     x_ptr, gain_ptr, shift_ptr, tokens_ptr, best_ptr, scores_ptr, WIDTH, VOCABULARY,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr, EPS: tl.constexpr, SCORES: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr, EPS: tl.constexpr, SCORES: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
     """Normalize, score ROWS tokens, and keep the best; with SCORES all of them are stored."""
     n = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     weights = rows_of(tokens_ptr, n, VOCABULARY, WIDTH, BLOCK)
-    scores = products(weights, normalized(x_ptr, gain_ptr, shift_ptr, WIDTH, BLOCK, EPS))
+    gain, shift = vector_of(gain_ptr, WIDTH, BLOCK), vector_of(shift_ptr, WIDTH, BLOCK)
+    take_turns(OVERLAP)
+    scores = products(weights, normalized(x_ptr, gain, shift, WIDTH, BLOCK, EPS))
     if SCORES:
         tl.store(scores_ptr + n, scores, mask=n < VOCABULARY)
     tl.atomic_max(best_ptr, packed(scores, n, VOCABULARY))
@@ -300,7 +365,6 @@ def persistent_kernel(
 ):  # fmt: skip
     """Compute one token; WIDE and NARROW are blocks that hold a program's rows of 4 WIDTH and of WIDTH results."""
     program, programs = tl.program_id(0), tl.num_programs(0)
-    i = tl.arange(0, BLOCK)
     wide, narrow = tl.arange(0, WIDE), tl.arange(0, NARROW)
     each = tl.cdiv(3 * WIDTH, programs)
     qkv_rows, qkv_end = program * each + wide, tl.minimum((program + 1) * each, 3 * WIDTH)
@@ -310,19 +374,22 @@ def persistent_kernel(
     x_rows, x_end = program * each + narrow, tl.minimum((program + 1) * each, WIDTH)
     length = tl.load(length_ptr) + 1 - HOLD
     due = programs
-    # Weights are fetched before the barrier behind which they are needed.
+    # What no program computes is fetched before the barrier behind which it is needed: weights, gains, shifts, biases.
     weights = rows_of(qkv_weight_ptr, qkv_rows, qkv_end, WIDTH, BLOCK)
+    gain, shift = vector_of(norm1_gain_ptr, WIDTH, BLOCK), vector_of(norm1_shift_ptr, WIDTH, BLOCK)
+    biases = biases_of(qkv_bias_ptr, qkv_rows, qkv_end)
     barrier(count_ptr, due)  # all have read the length, which the first program changes now
     if program == 0:
         started(text_ptr, length_ptr, best_ptr, prompt, tokens_ptr, positions_ptr, x_ptr, WIDTH, BLOCK, HOLD)
     due += programs
     barrier(count_ptr, due)
+    x_own = tl.load(x_ptr + x_rows, mask=x_rows < x_end, other=0.0, cache_modifier=".cg")  # no other program adds to it
     for layer in range(layers):
         kv_ptr = cache_ptr + (layer * positions + length - 1) * 2 * WIDTH
-        x = normalized(x_ptr, norm1_gain_ptr + layer * WIDTH, norm1_shift_ptr + layer * WIDTH, WIDTH, BLOCK, EPS)
-        total = biased(products(weights, x), qkv_bias_ptr + layer * 3 * WIDTH, qkv_rows, qkv_end)
+        total = biased(products(weights, normalized(x_ptr, gain, shift, WIDTH, BLOCK, EPS)), biases)
         store_qkv(total, qkv_rows, qkv_end, q_ptr, kv_ptr, WIDTH)
         weights_x = rows_of(projection_weight_ptr + layer * WIDTH * WIDTH, x_rows, x_end, WIDTH, BLOCK)
+        biases_x = biases_of(projection_bias_ptr + layer * WIDTH, x_rows, x_end)
         due += programs
         barrier(count_ptr, due)
         for item in range(program, heads * SPLITS, programs):
@@ -331,39 +398,33 @@ def persistent_kernel(
             )
         due += programs
         barrier(count_ptr, due)
-        total = biased(
-            products(weights_x, joined(part_ptr, WIDTH, HEAD, SPLITS, BLOCK)),
-            projection_bias_ptr + layer * WIDTH, x_rows, x_end,
-        )  # fmt: skip
-        x_old = tl.load(x_ptr + x_rows, mask=x_rows < x_end, other=0.0, cache_modifier=".cg")
-        tl.store(x_ptr + x_rows, x_old + total, mask=x_rows < x_end)
+        x_own += biased(products(weights_x, joined(part_ptr, WIDTH, HEAD, SPLITS, BLOCK)), biases_x)
+        tl.store(x_ptr + x_rows, x_own, mask=x_rows < x_end)
         weights = rows_of(up_weight_ptr + layer * 4 * WIDTH * WIDTH, up_rows, up_end, WIDTH, BLOCK)
+        gain = vector_of(norm2_gain_ptr + layer * WIDTH, WIDTH, BLOCK)
+        shift = vector_of(norm2_shift_ptr + layer * WIDTH, WIDTH, BLOCK)
+        biases = biases_of(up_bias_ptr + layer * 4 * WIDTH, up_rows, up_end)
         due += programs
         barrier(count_ptr, due)
-        x = normalized(x_ptr, norm2_gain_ptr + layer * WIDTH, norm2_shift_ptr + layer * WIDTH, WIDTH, BLOCK, EPS)
-        total = biased(products(weights, x), up_bias_ptr + layer * 4 * WIDTH, up_rows, up_end)
+        total = biased(products(weights, normalized(x_ptr, gain, shift, WIDTH, BLOCK, EPS)), biases)
         tl.store(hidden_ptr + up_rows, gelu(total), mask=up_rows < up_end)
-        # The first piece of the rows comes before the barrier, the others behind it.
-        down = down_weight_ptr + layer * 4 * WIDTH * WIDTH + (x_rows * 4 * WIDTH)[:, None] + i[None, :]
-        inside = (x_rows < x_end)[:, None] & (i < WIDTH)[None, :]
-        first = tl.load(down, mask=inside, other=0.0)
-        second = tl.load(down + WIDTH, mask=inside, other=0.0)
-        third = tl.load(down + 2 * WIDTH, mask=inside, other=0.0)
-        fourth = tl.load(down + 3 * WIDTH, mask=inside, other=0.0)
+        down = down_weight_ptr + layer * 4 * WIDTH * WIDTH
+        first, second, third, fourth = pieces_of(down, x_rows, x_end, WIDTH, BLOCK)
+        biases_x = biases_of(down_bias_ptr + layer * WIDTH, x_rows, x_end)
         due += programs
         barrier(count_ptr, due)
-        total = products(first, tl.load(hidden_ptr + i, mask=i < WIDTH, other=0.0, cache_modifier=".cg"))
-        total += products(second, tl.load(hidden_ptr + WIDTH + i, mask=i < WIDTH, other=0.0, cache_modifier=".cg"))
-        total += products(third, tl.load(hidden_ptr + 2 * WIDTH + i, mask=i < WIDTH, other=0.0, cache_modifier=".cg"))
-        total += products(fourth, tl.load(hidden_ptr + 3 * WIDTH + i, mask=i < WIDTH, other=0.0, cache_modifier=".cg"))
-        total = biased(total, down_bias_ptr + layer * WIDTH, x_rows, x_end)
-        x_old = tl.load(x_ptr + x_rows, mask=x_rows < x_end, other=0.0, cache_modifier=".cg")
-        tl.store(x_ptr + x_rows, x_old + total, mask=x_rows < x_end)
+        total = products_of_pieces(first, second, third, fourth, hidden_ptr, WIDTH, BLOCK)
+        x_own += biased(total, biases_x)
+        tl.store(x_ptr + x_rows, x_own, mask=x_rows < x_end)
         following = tl.minimum(layer + 1, layers - 1)  # behind the last layer there is nothing to fetch
         weights = rows_of(qkv_weight_ptr + following * 3 * WIDTH * WIDTH, qkv_rows, qkv_end, WIDTH, BLOCK)
+        gain = vector_of(norm1_gain_ptr + following * WIDTH, WIDTH, BLOCK)
+        shift = vector_of(norm1_shift_ptr + following * WIDTH, WIDTH, BLOCK)
+        biases = biases_of(qkv_bias_ptr + following * 3 * WIDTH, qkv_rows, qkv_end)
         due += programs
         barrier(count_ptr, due)
-    x = normalized(x_ptr, norm_gain_ptr, norm_shift_ptr, WIDTH, BLOCK, EPS)
+    gain, shift = vector_of(norm_gain_ptr, WIDTH, BLOCK), vector_of(norm_shift_ptr, WIDTH, BLOCK)
+    x = normalized(x_ptr, gain, shift, WIDTH, BLOCK, EPS)
     each = tl.cdiv(VOCABULARY, programs)
     end = tl.minimum((program + 1) * each, VOCABULARY)
     best = tl.full((), -(2**63), tl.int64)
@@ -398,6 +459,8 @@ class Plan:
         num_warps: warps of a program.
         persistent_warps: warps of a program of the persistent kernel.
         persistent_head: tokens that a program of the persistent kernel scores at once.
+        overlap: whether a kernel begins, and fetches its weights, while the one before it ends; for that a GPU must
+            have compute capability `OVERLAPS` or more.
     """
 
     qkv: int = 16
@@ -410,6 +473,7 @@ class Plan:
     num_warps: int = 4
     persistent_warps: int = 8
     persistent_head: int = 16
+    overlap: bool = False
 
 
 class FastDecoder:
@@ -428,6 +492,8 @@ class FastDecoder:
         check(decoder)
         self.decoder, self.plan = decoder, plan or Plan()
         device = decoder.tokens.device
+        if self.plan.overlap:
+            check_overlap(detect_device() if device.type == "cuda" else cpu_device())
         self.programs = programs or (detect_device().multiprocessors if device.type == "cuda" else 1) or 1
         self.head = decoder.width // decoder.heads
         self.block = triton.next_power_of_2(decoder.width)
@@ -470,7 +536,10 @@ class FastDecoder:
             scores: also store the scores of all tokens.
             hold: compute the newest token again, so that every step has the same length, as a measurement needs it.
         """
-        model, plan, width, warps = self.decoder, self.plan, self.decoder.width, {"num_warps": self.plan.num_warps}
+        model, plan, width = self.decoder, self.plan, self.decoder.width
+        warps = {"num_warps": plan.num_warps, "OVERLAP": plan.overlap}
+        if plan.overlap:
+            warps["launch_pdl"] = True
         block, eps = {"BLOCK": self.block}, {"EPS": EPSILON}
         start_kernel[(1,)](
             self.text, self.length, self.best, self.prompt, model.tokens, model.positions, self.x, width,
@@ -566,6 +635,19 @@ def check(decoder: Decoder) -> None:
     if decoder.width // decoder.heads not in HEAD_SIZES:
         raise CannotDecode(
             f"a head has {decoder.width // decoder.heads} numbers: {', '.join(map(str, HEAD_SIZES))} are possible"
+        )
+
+
+def check_overlap(device: Device) -> None:
+    """Refuse a device on which no kernel can begin before the one before it has ended.
+
+    Raises:
+        CannotDecode: with the device, and what to do.
+    """
+    if device.kind != "gpu" or (device.capability or (0, 0)) < OVERLAPS:
+        raise CannotDecode(
+            f"kernels cannot overlap on {device.name}, but on GPUs of compute capability "
+            f"{'.'.join(map(str, OVERLAPS))} or more: give a plan with overlap=False"
         )
 
 

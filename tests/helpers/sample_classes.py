@@ -31,14 +31,12 @@ def handed_in(name: str, folder: Path, seeds: Sequence[str] = ()) -> CourseTree:
     return tree
 
 
-def graded(
-    name: str, folder: Path, config: str = "", workers: int = Options.workers, seeds: Sequence[str] = ()
-) -> dict[Key, QuestionRecord]:
-    """What each question of each sample submission got, after terms with these seeds.
+def graded(name: str, folder: Path, config: str = "", workers: int = Options.workers) -> dict[Key, QuestionRecord]:
+    """What each question of each sample submission got.
 
     `config` is added to nbgrader's configuration.
     """
-    tree = handed_in(name, folder, seeds)
+    tree = handed_in(name, folder)
     path = tree.root / "nbgrader_config.py"
     path.write_text(path.read_text() + config)
     options = Options(folder / "submissions", workers=workers)

@@ -103,7 +103,7 @@ def test_the_times_are_printed_beside_their_predictions(monkeypatch, capsys):
     bench, module, device = small(monkeypatch)
     monkeypatch.setitem(module, "measure_ceilings", lambda: ceilings(device))
     monkeypatch.setitem(module, "time_kernel", lambda call, **_: (call(), SimpleNamespace(median_s=1e-4))[1])
-    monkeypatch.setitem(module, "plans", lambda fast: [fast.Plan()])
+    monkeypatch.setitem(module, "plans", lambda fast: [(fast.Plan(), (bench["FUSED"], bench["PERSISTENT"]))])
     monkeypatch.setattr(sys, "argv", ["bench.py", "--plans"])
     bench["main"]()
     shown = capsys.readouterr().out

@@ -125,18 +125,19 @@ def job(kernel, warps, **constants):
 
 
 @pytest.mark.proof
-def test_the_kernels_compile_for_hopper_and_load_weights_in_wide_pieces():
+@pytest.mark.parametrize("overlap", [False, True])
+def test_the_kernels_compile_for_hopper_and_load_weights_in_wide_pieces(overlap):
     usual = fast().Plan()
     head, split = {"HEAD": 64}, {"HEAD": 64, "SPLITS": usual.splits}
     warps = usual.num_warps
     jobs = [
-        job("start_kernel", warps, HOLD=0),
-        job("qkv_kernel", warps, ROWS=usual.qkv),
-        job("attend_kernel", warps, KEYS=usual.keys, **split),
-        job("project_kernel", warps, ROWS=usual.project, **split),
-        job("up_kernel", warps, ROWS=usual.up),
-        job("down_kernel", warps, ROWS=usual.down),
-        job("head_kernel", warps, ROWS=usual.head, SCORES=False),
+        job("start_kernel", warps, OVERLAP=overlap, HOLD=0),
+        job("qkv_kernel", warps, OVERLAP=overlap, ROWS=usual.qkv),
+        job("attend_kernel", warps, OVERLAP=overlap, KEYS=usual.keys, **split),
+        job("project_kernel", warps, OVERLAP=overlap, ROWS=usual.project, **split),
+        job("up_kernel", warps, OVERLAP=overlap, ROWS=usual.up),
+        job("down_kernel", warps, OVERLAP=overlap, ROWS=usual.down),
+        job("head_kernel", warps, OVERLAP=overlap, ROWS=usual.head, SCORES=False),
         job(
             "persistent_kernel", usual.persistent_warps, KEYS=usual.keys, WIDE=32, NARROW=8,
             HEAD_ROWS=usual.persistent_head, SCORES=False, HOLD=0, **split,
@@ -151,6 +152,15 @@ def test_the_kernels_compile_for_hopper_and_load_weights_in_wide_pieces():
     assert needed["persistent_kernel"]["wide_loads"] > 0
     for kernel, needs in needed.items():
         assert needs["registers"] * 32 * (usual.persistent_warps if kernel == "persistent_kernel" else warps) <= 65536
+
+
+def test_overlapping_kernels_are_refused_where_a_gpu_has_none():
+    with pytest.raises(
+        fast().CannotDecode, match=r"kernels cannot overlap on .*9\.0 or more: give a plan with overlap"
+    ):
+        fast().FastDecoder(model(), plan(overlap=True))
+    with pytest.raises(fast().CannotDecode, match="kernels cannot overlap on Tesla T4"):
+        fast().check_overlap(T4)
 
 
 def with_tensor(given, name, tensor):

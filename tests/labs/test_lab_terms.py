@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 from helpers.known_lab import ROOT, KnownLab
-from helpers.sample_classes import SEEDS, expected, graded
+from helpers.sample_answers import sample_answers
+from helpers.sample_classes import SEEDS, expected, handed_in
 
 from mlsys.course.lab import PREDICT, SOLUTION, Lab, find_labs
 from mlsys.course.starter import solution, starter
+from mlsys.judge.grade_question import grade_question
 
 LABS = [name for name in find_labs(ROOT) if Lab.load(ROOT / "labs" / name / "lab.py").variants]
 FIT_ALWAYS = {
@@ -85,8 +87,17 @@ def test_every_cell_is_a_cell_and_none_says_what_is_drawn(name, seeds):
 @pytest.mark.parametrize("seeds", SEEDS)
 @pytest.mark.parametrize("name", LABS)
 def test_the_sample_class_gets_its_marks_in_every_term(tmp_path: Path, name: str, seeds: tuple[str, ...]) -> None:
-    due = {key: (row["verdict"], float(row["points_cpu"])) for key, row in expected(name).items()}
-    found = graded(name, tmp_path, seeds=seeds)
-    marks = {key: (question.verdict, question.points) for key, question in found.items()}
-    assert marks.keys() == due.keys()
-    assert [(key, marks[key], found[key].message) for key in due if marks[key] != due[key]] == []
+    """The class as a whole is graded in `test_sample_classes.py`; here each different answer is judged once."""
+    due = {
+        key: (row["verdict"], float(row["points_cpu"]))
+        for key, row in expected(name).items()
+        if not known(name).lab.question(key[1]).written
+    }
+    tree = handed_in(name, tmp_path, seeds)
+    found = {}
+    for answer in sample_answers(name, tree, tmp_path / "submissions"):
+        verdict = grade_question(answer.submission, answer.question, "cpu", seed=1)
+        marks = verdict.name, round(verdict.fraction * answer.question.points, 4)
+        found |= {(student, answer.question.name): (marks, verdict.message) for student in answer.students}
+    assert {due[key] for key in due.keys() - found.keys()} == {("refused", 0)}
+    assert [(key, *found[key]) for key in found if found[key][0] != due[key]] == []
