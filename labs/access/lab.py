@@ -1063,12 +1063,13 @@ for dim, element_bytes in ((6, 4), (8, 4), (16, 2), (20, 2), (64, 4)):
 # %% [markdown]
 # ## g. The race: transpose (GPU)
 #
-# `grading.speed` runs `transpose_kernel` with the constants that your `tile_config` returns, and compares every element
-# with the right result. Then it times your kernel and another one in turn, for several rounds: yours, the other, the
-# other, yours. A GPU that warms up or slows down then does so for both. Here the other one is PyTorch's transpose. When
-# the lab is graded, your kernel runs against a Triton kernel that the lab's authors wrote, on the same GPU, in the same
-# run. You get all the points from 0.8 of that kernel's speed on, none below 0.1, and a share in between. Without a GPU
-# the cell ends with `NeedsGpu`, and the points wait.
+# `grading.speed` runs `transpose_kernel` with the constants that your `tile_config` returns, and compares every
+# element with the right result. Then it times your kernel and another one in turn, for several rounds: yours, the
+# other, the other, yours. A GPU that warms up or slows down then does so for both. Here the other one is PyTorch's
+# transpose. When the lab is graded, your kernel runs against a Triton kernel that the lab's authors wrote, on the
+# same GPU, in the same run. You get all the points from 0.8 of that kernel's speed on, none below 0.1, and a share in
+# between. Without a GPU the cell compiles your kernel with your config, says what it needs, and ends with `NeedsGpu`;
+# the points wait.
 #
 # Write `tile_config((rows, cols), dtype)`. It returns a dict of three ints, `ROWS`, `COLS` and `num_warps`; dtype is
 # `"fp32"`. x and y are contiguous. Both sides of the tile matter now: one is contiguous in x, and the other one in y.

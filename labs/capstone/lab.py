@@ -1213,8 +1213,8 @@ for report in compiler_report(
 # tokens in the cache, random weights in float16. All launches of a token are in one CUDA graph, so the host does not
 # count. Here the other side is PyTorch, one operation after the other in float32, in a graph as well. When the lab is
 # graded, your kernels run against kernels that the lab's authors wrote, on the same GPU, in the same run. You get all
-# the points from 0.8 of their speed on, none below 0.1, and a share in between. Without a GPU the cell ends with
-# `NeedsGpu`, and the points wait.
+# the points from 0.8 of their speed on, none below 0.1, and a share in between. Without a GPU the cell compiles your
+# kernel with your config, says what it needs, and ends with `NeedsGpu`; the points wait.
 #
 # Write `config((layers, width, vocabulary, tokens), dtype)`. It returns a dict of positive ints: `QKV_ROWS`,
 # `PROJECTION_ROWS`, `UP_ROWS`, `DOWN_ROWS` and `HEAD_ROWS`, rows of a block in phases 1, 3, 4, 5 and 6; `SPLITS` and

@@ -1041,13 +1041,14 @@ for kernel, launch, more, inputs in [
 # %% [markdown]
 # ## f. The race (GPU, compute capability 8.0 or more)
 #
-# `grading.speed` runs `stepping_kernel` with your `config` on three layers of ResNet-50 in float16, and compares every
-# element with the library's. Then it times the two in turn, for several rounds: yours, the other, the other, yours. Here
-# the other one is NVIDIA's library cuDNN with the channels last, followed by bias and ReLU, as PyTorch calls them. When
-# the lab is graded, your kernel runs against a Triton kernel that the lab's authors wrote, on the same GPU, in the same
-# run. You get all the points from 0.8 of that kernel's speed on, none below 0.1, and a share in between. Without a GPU
-# the cell ends with `NeedsGpu`, and the points wait. (Triton uses tensor cores from compute capability 8.0 on, so you
-# need an A100, an L4, an H100 or the like.)
+# `grading.speed` runs `stepping_kernel` with your `config` on three layers of ResNet-50 in float16, and compares
+# every element with the library's. Then it times the two in turn, for several rounds: yours, the other, the other,
+# yours. Here the other one is NVIDIA's library cuDNN with the channels last, followed by bias and ReLU, as PyTorch
+# calls them. When the lab is graded, your kernel runs against a Triton kernel that the lab's authors wrote, on the
+# same GPU, in the same run. You get all the points from 0.8 of that kernel's speed on, none below 0.1, and a share in
+# between. Without a GPU the cell compiles your kernel with your config, says what it needs, and ends with `NeedsGpu`;
+# the points wait. (Triton uses tensor cores from compute capability 8.0 on, so you need an A100, an L4, an H100 or
+# the like.)
 #
 # Write `config((n, size, c, k, taps), dtype)`. It returns a dict of five ints: `TILE_M`, `TILE_N`, `TILE_K`, `num_warps`
 # and `num_stages`. dtype is `"fp16"`. All three layers have stride 1 and a border of taps // 2.

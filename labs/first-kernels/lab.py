@@ -1526,10 +1526,11 @@ scorecard.passed("i")
 #
 # `grading.speed` runs `shift_scale_kernel` with the constants that your `tile_config` returns, and compares every
 # element with the right result. Then it times your kernel and another one in turn, for several rounds: yours, the
-# other, the other, yours. A GPU that warms up or slows down then does so for both. Here the other one is PyTorch, which
-# needs two kernels. When the lab is graded, your kernel runs against a Triton kernel that the lab's authors wrote, on
-# the same GPU, in the same run. You get all the points from 0.8 of that kernel's speed on, none below 0.1, and a share
-# in between. Without a GPU the cell ends with `NeedsGpu`, and the points wait.
+# other, the other, yours. A GPU that warms up or slows down then does so for both. Here the other one is PyTorch,
+# which needs two kernels. When the lab is graded, your kernel runs against a Triton kernel that the lab's authors
+# wrote, on the same GPU, in the same run. You get all the points from 0.8 of that kernel's speed on, none below 0.1,
+# and a share in between. Without a GPU the cell compiles your kernel with your config, says what it needs, and ends
+# with `NeedsGpu`; the points wait.
 #
 # Write `tile_config((rows, cols), dtype)`. It returns a dict of three ints, `ROWS`, `COLS` and `num_warps`; dtype is
 # `"fp32"`. The matrix is contiguous. Three things matter, the most important first: neighboring lanes should read

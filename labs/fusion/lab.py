@@ -1110,7 +1110,8 @@ for report in reports:
 # of the lab gives your share of a copy's speed, which tells you how close you are to what the memory allows. Grading
 # also compares results in bfloat16 if the GPU supports it.
 #
-# Without a GPU the cell ends with `NeedsGpu`, and the points stay open until you run it on one.
+# Without a GPU the cell compiles your kernel with your config, says what it needs, and ends with `NeedsGpu`; the
+# points stay open until you run it on one.
 #
 # To go faster, change one thing at a time, and predict its effect before you run it. These things matter, the most
 # important first: the matrix is read once and written once (nothing goes back to memory between the steps); a thread's

@@ -927,12 +927,12 @@ for kernel, launch, tiles, batch, inputs in tried:
 # %% [markdown]
 # ## f. The race (GPU, compute capability 8.0 or more)
 #
-# `grading.speed` runs `int4_kernel` with your `config` on weights of 8,192 x 8,192 in groups of 128, at batch 1, 16 and
-# 64, and compares every element with the library's. Then it times the two in turn, for several rounds: yours, the
+# `grading.speed` runs `int4_kernel` with your `config` on weights of 8,192 x 8,192 in groups of 128, at batch 1, 16
+# and 64, and compares every element with the library's. Then it times the two in turn, for several rounds: yours, the
 # other, the other, yours. Here the other one makes 16-bit weights first and lets NVIDIA's library multiply them. When
-# the lab is graded, your kernel runs against a Triton kernel that the lab's authors wrote, on the same GPU, in the same
-# run. You get all the points from 0.8 of that kernel's speed on, none below 0.1, and a share in between. Without a GPU
-# the cell ends with `NeedsGpu`, and the points wait.
+# the lab is graded, your kernel runs against a Triton kernel that the lab's authors wrote, on the same GPU, in the
+# same run. You get all the points from 0.8 of that kernel's speed on, none below 0.1, and a share in between. Without
+# a GPU the cell compiles your kernel with your config, says what it needs, and ends with `NeedsGpu`; the points wait.
 #
 # Write `config((m, n, k), dtype)`. It returns a dict of four ints: `TILE_M`, `TILE_N`, `num_warps` and `num_stages`.
 #

@@ -650,8 +650,8 @@ _ = axes.legend()
 # `config(shape, dtype)` gets (rows, cols, steps) and the name of a format, and returns a dict of ints: `TILE` and
 # `num_warps`, which both go to the launch. With a GPU, `list(sweep_kernel(num_warps=8))` in a cell of your own times
 # the kernel with 8 warps, for each K. Look at both ends of the dial: where memory is the limit, many choices are
-# equally good. Without a GPU you cannot try anything, so follow the hints; the cell of the race ends with `NeedsGpu`,
-# and the points stay open until you run it on one.
+# equally good. Without a GPU you cannot time anything, so follow the hints; the cell of the race compiles your kernel
+# with your config, says what it needs, and ends with `NeedsGpu`; the points stay open until you run it on one.
 #
 # <details><summary>Hint 1</summary>
 # A block of 4096 numbers in 4 warps is 32 numbers per thread. What does a thread do with one coefficient that it

@@ -749,7 +749,8 @@ scorecard.passed("d")
 #
 # The arguments are the kernel and the config, not `tiled_matmul`: only the work on the GPU is timed.
 #
-# Without a GPU the cell ends with `NeedsGpu`, and the points stay open until you run it on one.
+# Without a GPU the cell compiles your kernel with your config, says what it needs, and ends with `NeedsGpu`; the
+# points stay open until you run it on one.
 #
 # To go faster, change one thing at a time, and predict its effect before you run it. With a GPU, you can race any
 # config in a cell of your own:

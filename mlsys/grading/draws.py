@@ -39,7 +39,7 @@ class Draws:
 
     Args:
         question: names the sequence; two `Draws` of the same question and seed give the same numbers.
-        device: device of the matrices, by torch's name.
+        device: device of the matrices, by torch's name; on "meta" they have shapes and no numbers.
     """
 
     def __init__(self, question: str, device: str = "cpu") -> None:
@@ -104,6 +104,8 @@ class Draws:
 
         if values not in VALUES:
             raise UnknownName.of("values", values, VALUES)
+        if self.device == "meta":
+            return torch.empty(rows, cols, device="meta")
         generator = self._generator()
         if values == "normal":
             return torch.from_numpy(generator.standard_normal((rows, cols), dtype=np.float32))

@@ -35,6 +35,8 @@ def test_a_notebook_with_right_answers_runs_from_top_to_bottom(
     outputs = [(cell, output) for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
     failed = {cell.id: output.ename for cell, output in outputs if output.output_type == "error"}
     assert failed == {lab.question(question).graded.id: "NeedsGpu" for question in waiting}
+    said = [output.evalue for _, output in outputs if output.output_type == "error"]
+    assert all("compiles for compute capability" in one for one in said)
     shown = [output.data["text/plain"] for cell, output in outputs if "data" in output]
     rows = [re.split("  +", line) for line in next(text for text in reversed(shown) if "sum  " in text).splitlines()]
     states = {row[0]: row[-1] for row in rows}

@@ -18,13 +18,7 @@ import numpy as np
 import triton.language as tl
 from triton.language.semantic import TritonSemantic
 from triton.runtime import interpreter
-from triton.runtime.interpreter import (
-    BlockPointerHandle,
-    InterpreterBuilder,
-    InterpreterOptions,
-    TensorDescHandle,
-    TensorHandle,
-)
+from triton.runtime.interpreter import InterpreterBuilder, InterpreterOptions, TensorDescHandle, TensorHandle
 
 from mlsys.grading.hazards.accesses import Accesses, Undefined
 from mlsys.grading.hazards.memory import Addresses, Lanes
@@ -316,15 +310,20 @@ class CheckingSemantic(TritonSemantic):  # type: ignore[misc]
     They ask a scalar `other` for its truth, so that the builder sees no difference between `other=0` and none.
     """
 
-    def _load_legacy(self, ptr: Any, mask: Any, other: Any, *rest: Any) -> Any:
+    def load(self, ptr: Any, mask: Any, other: Any, *rest: Any) -> Any:
+        """Load, while the builder knows whether there is an `other=`."""
         self.builder.other_given = other is not None
         try:
-            return super()._load_legacy(ptr, mask, other, *rest)
+            return super().load(ptr, mask, other, *rest)
         finally:
             self.builder.other_given = False
 
 
-class _BlockPointer(BlockPointerHandle):  # type: ignore[misc]
+_BlockPointerHandle: Any = getattr(interpreter, "BlockPointerHandle", object)
+"""Triton 3.8 has none: it makes plain pointers and masks of a block pointer, before the builder sees it."""
+
+
+class _BlockPointer(_BlockPointerHandle):  # type: ignore[misc]
     """A block pointer whose addresses know their tensor."""
 
     def materialize_pointers(self, boundary_check: Any) -> Any:

@@ -19,7 +19,7 @@ from triton.language.core import is_builtin
 from triton.runtime import interpreter
 from triton.runtime.errors import InterpreterError
 from triton.runtime.interpreter import FunctionRewriter, InterpretedFunction, ReduceOps, ScanOps, TensorHandle
-from triton.runtime.jit import JITFunction, get_jit_fn_file_line
+from triton.runtime.jit import JITFunction
 
 from mlsys.grading.hazards.accesses import TooManyAccesses
 from mlsys.grading.hazards.builder import CheckingBuilder, CheckingSemantic
@@ -137,7 +137,7 @@ class _Rewriter(FunctionRewriter):  # type: ignore[misc]
 
     def rewrite(self, kernel: JITFunction) -> Callable[..., Any]:
         """Return the function that interprets what the compiler has read of a kernel."""
-        self.filename, first_line = get_jit_fn_file_line(kernel)
+        self.filename, first_line = kernel.fn.__code__.co_filename, _line_of_def(kernel)
         tree = ast.fix_missing_locations(self.ast_transformer.visit(kernel.parse()))
         made: Callable[..., Any] = self._compile_and_exec(ast.increment_lineno(tree, first_line - 1))
         return made
@@ -148,6 +148,12 @@ class _Rewriter(FunctionRewriter):  # type: ignore[misc]
         names.update(inspect.getclosurevars(self.fn).nonlocals)
         exec(code, names)
         return names[self.fn.__name__]
+
+
+def _line_of_def(kernel: JITFunction) -> int:
+    """Return the number of the line with `def` in the kernel's file, which comes behind those of its decorators."""
+    lines = enumerate(kernel.raw_src, start=kernel.starting_line_number)
+    return next(number for number, line in lines if line.lstrip().startswith("def "))
 
 
 @contextmanager

@@ -12,12 +12,14 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mlsys.grading.hazards.finding import LINES
+from mlsys.grading.kernels.compiler_report import most_needed
 from mlsys.grading.kernels.guard import call_guarded, launch_guarded
 from mlsys.grading.kernels.notebook import check_source
 from mlsys.grading.kernels.race import Launch, RaceResult, RaceSetup, check_gpu, check_unused, run_race
 from mlsys.grading.kernels.source import KernelSource
 from mlsys.grading.kernels.track import Reference, Track, launching
 from mlsys.grading.subjects import Outcome, Subject, try_here
+from mlsys.grading.verdicts import NeedsGpu
 from mlsys.measure.device import gpu_device
 from mlsys.measure.timing import Pair
 
@@ -56,6 +58,7 @@ class Backend(Protocol):
         Raises:
             NotAKernel: the kernel uses more than Triton's language.
             NeedsGpu: there is no GPU that suits the race, or another job uses it.
+            UserError: there is none, and the kernel does not compile, which only a notebook tries then.
             WrongAnswer: a result is wrong.
             OutOfBounds: a kernel wrote something other than an output.
             Suspicious: the time is shorter than the work needs.
@@ -99,6 +102,11 @@ class LocalBackend:
     def race(self, kernel: Any, setups: Sequence[RaceSetup]) -> RaceResult:
         """See `Backend`."""
         check_source(kernel)
+        try:
+            for setup in setups:
+                check_gpu(setup.capability, setup.dtype)
+        except NeedsGpu as waits:
+            raise NeedsGpu(f"{waits}\n{_compiled(kernel, setups)}") from None
         pairs = tuple(_raced_here(kernel, setup) for setup in setups)
         return RaceResult(gpu_device().name, pairs)
 
@@ -107,8 +115,23 @@ class LocalBackend:
         return try_here(tests, subject, right, _kernel_of)
 
 
+def _compiled(kernel: Any, setups: Sequence[RaceSetup]) -> str:
+    """Say what a kernel needs on a GPU with each setup: what a machine without one can tell of it."""
+    launches = []
+    for setup in setups:
+        inputs = setup.outlines()
+        launches.append((setup.constants, setup.expected(*inputs), inputs))
+    major, minor = setups[0].capability
+    reports = most_needed(kernel, launches, launch=setups[0].launch, capability=10 * major + minor)
+    lines = [
+        f"{' x '.join(map(str, setup.shape))}: {one.registers} registers per thread, {one.spilled_bytes} bytes "
+        f"spilled, {one.shared_bytes:,} bytes of shared memory"
+        for setup, one in zip(setups, reports, strict=True)
+    ]
+    return "\n".join([f"{kernel.__name__} compiles for compute capability {major}.{minor}:", *lines])
+
+
 def _raced_here(kernel: Any, setup: RaceSetup) -> Pair:
-    check_gpu(setup.capability, setup.dtype)
     check_unused()
     inputs = setup.inputs()
     work = None if setup.reference is None else launching(setup.launch, *setup.reference)

@@ -16,10 +16,13 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlsys.errors import UserError
 from mlsys.grading.kernels.source import kernel_source
+
+if TYPE_CHECKING:
+    import torch
 
 OPTIONS = ("num_warps", "num_stages")
 """Options that a launch gives to the compiler, beside the kernel's own constants."""
@@ -79,40 +82,99 @@ def compiler_report(
         NotAKernel: the kernel uses more than Triton's language.
         UserError: the kernel does not compile; the message is the compiler's.
     """
-    text = kernel_source(_sources(kernel, {}), kernel.fn.__name__).text
-    jobs = []
-    for constants in configs:
-        call = _Recorder()
-        launch(call, constants, out, *inputs)
-        chosen = call.keywords
-        job = _arguments(list(inspect.signature(kernel.fn).parameters), call.values, chosen)
-        job |= {"options": {name: chosen[name] for name in OPTIONS if name in chosen}}
-        jobs += [(constants, job | {"capability": capability}) for capability in capabilities]
-    request = {"kernel": text, "name": kernel.fn.__name__, "jobs": [job for _, job in jobs]}
-    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
-    command = [sys.executable, "-m", "mlsys.grading.kernels.compiler_report"]
-    done = subprocess.run(
-        command, input=json.dumps(request), capture_output=True, text=True, env=environment, check=False
-    )
-    if done.returncode:
-        raise UserError(f"{kernel.fn.__name__} does not compile:\n{done.stderr.strip()[-2000:]}")
-    needs = json.loads(done.stdout)
+    jobs = [
+        (constants, _job(kernel, _recorded(launch, constants, out, inputs)[-1], capability))
+        for constants in configs
+        for capability in capabilities
+    ]
+    needs = _compiled(kernel, [job for _, job in jobs])
     return [
         CompilerReport(job["capability"], dict(constants), **need)
         for (constants, job), need in zip(jobs, needs, strict=True)
     ]
 
 
+def most_needed(
+    kernel: Any,
+    launches: "Sequence[tuple[Mapping[str, int], torch.Tensor, Sequence[torch.Tensor]]]",
+    *,
+    launch: Callable[..., object],
+    capability: int,
+) -> list[CompilerReport]:
+    """Compile all that each call of `launch` launches, and report the most that one of its launches needs.
+
+    Args:
+        kernel: a `@triton.jit` function.
+        launches: constants, output and inputs of each call; only shapes, strides and dtypes of the tensors matter.
+        launch: `launch(kernel, constants, out, *inputs)`.
+        capability: architecture, as for `compiler_report`.
+
+    Raises:
+        NotAKernel, UserError: as `compiler_report`.
+    """
+    calls = []
+    for constants, out, inputs in launches:
+        jobs = [_job(kernel, one, capability) for one in _recorded(launch, constants, out, inputs)]
+        calls.append(list({json.dumps(job): job for job in jobs}.values()))
+    needs = iter(_compiled(kernel, [job for jobs in calls for job in jobs]))
+    reports = []
+    for (constants, *_), jobs in zip(launches, calls, strict=True):
+        found = [next(needs) for _ in jobs]
+        most = {name: max(need[name] for need in found) for name in found[0]}
+        reports.append(CompilerReport(capability, dict(constants), **most))
+    return reports
+
+
+def _recorded(
+    launch: Callable[..., object], constants: Mapping[str, int], out: Any, inputs: Sequence[Any]
+) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
+    """Return the arguments of all launches of one call, by place and by name."""
+    kernel = _Recorder()
+    launch(kernel, constants, out, *inputs)
+    return kernel.launches
+
+
+def _job(kernel: Any, launched: tuple[tuple[Any, ...], dict[str, Any]], capability: int) -> dict[str, Any]:
+    """Return what the process that compiles must know of a launch."""
+    values, keywords = launched
+    names = list(inspect.signature(kernel.fn).parameters)
+    for name in keywords:
+        if name not in names and name not in OPTIONS:
+            constants = ", ".join(names[len(values) :])
+            raise UserError(f"{kernel.fn.__name__} has no constant {name}: give {constants}, {' or '.join(OPTIONS)}")
+    for name in names[len(values) :]:
+        if name not in keywords:
+            raise UserError(f"{kernel.fn.__name__} needs a value for {name}, and the launch gives none")
+    return _arguments(names, values, keywords) | {
+        "options": {name: keywords[name] for name in OPTIONS if name in keywords},
+        "capability": capability,
+    }
+
+
+def _compiled(kernel: Any, jobs: list[dict[str, Any]]) -> list[dict[str, int]]:
+    """Compile a kernel for all jobs, in a process without Triton's interpreter."""
+    text = kernel_source(_sources(kernel, {}), kernel.fn.__name__).text
+    request = {"kernel": text, "name": kernel.fn.__name__, "jobs": jobs}
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    command = [sys.executable, "-c", f"from {__name__} import answer; answer()"]
+    done = subprocess.run(
+        command, input=json.dumps(request), capture_output=True, text=True, env=environment, check=False
+    )
+    if done.returncode:
+        raise UserError(f"{kernel.fn.__name__} does not compile:\n{done.stderr.strip()[-2000:]}")
+    found: list[dict[str, int]] = json.loads(done.stdout)
+    return found
+
+
 class _Recorder:
-    """A stand-in for a kernel in a launch, which keeps the arguments."""
+    """A stand-in for a kernel, which keeps the arguments of all its launches."""
 
     def __init__(self) -> None:
-        self.values: tuple[Any, ...] = ()
-        self.keywords: dict[str, Any] = {}
+        self.launches: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
 
     def __getitem__(self, grid: object) -> Callable[..., None]:
         def keep(*values: Any, **keywords: Any) -> None:
-            self.values, self.keywords = values, keywords
+            self.launches.append((values, keywords))
 
         return keep
 
@@ -193,14 +255,18 @@ def assemble(ptx: str, *options: str) -> tuple[int, int]:
     return int(registers[1]), int(spilled[1])
 
 
-def _main() -> None:
+def answer() -> None:
+    """Compile what the standard input asks for, and print what it needs; or say what the compiler says, and fail."""
+    from triton.compiler.errors import CompilationError
+
     from mlsys.core.cells import run_cell
 
     request = json.load(sys.stdin)
     names: dict[str, Any] = {"__name__": "kernel"}
     run_cell(request["kernel"], "your kernel", names)
-    print(json.dumps([_compile(names[request["name"]], job) for job in request["jobs"]]))
-
-
-if __name__ == "__main__":
-    _main()
+    try:
+        print(json.dumps([_compile(names[request["name"]], job) for job in request["jobs"]]))
+    except CompilationError as error:
+        sys.exit(str(error))
+    except Exception as error:  # whatever the compiler fails with; what it has printed itself comes before this
+        sys.exit(f"{type(error).__name__}: {error}")

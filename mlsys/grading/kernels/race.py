@@ -75,6 +75,7 @@ class RaceSetup:
         dtype: name of the format.
         constants: the kernel's constants.
         inputs: makes the input tensors; it is called once.
+        outlines: makes tensors like them that have no numbers, on the device "meta".
         launch: `launch(kernel, constants, out, *inputs)` runs a kernel once and writes into `out`.
         expected: the result by the vendor's library, `expected(*inputs)`.
         reference: another kernel and its constants to time against; None for the library.
@@ -86,6 +87,7 @@ class RaceSetup:
     dtype: str
     constants: Config
     inputs: "Callable[[], tuple[torch.Tensor, ...]]"
+    outlines: "Callable[[], tuple[torch.Tensor, ...]]"
     launch: Launch
     expected: "Callable[..., torch.Tensor]"
     reference: tuple[Any, Config] | None = None

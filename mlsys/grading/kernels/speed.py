@@ -120,11 +120,13 @@ def speed(
     Raises:
         NotAKernel: the kernel uses more than Triton's language; the judge gives the same verdict.
         Suspicious: the time is shorter than the work needs.
-        NeedsGpu: if there is no GPU of that capability or with that dtype, or another job uses it.
+        NeedsGpu: if there is no GPU of that capability or with that dtype, or another job uses it; in a notebook it
+            then says what the compiled kernel needs.
+        UserError: in a notebook, the kernel does not compile with a config.
         WrongAnswer: if a config is not a dict of positive ints, or the kernel's result is wrong.
     """
     constants = {shape: checked_config(config(shape, dtype), f"config({shape}, {dtype!r})") for shape in shapes}
-    draws = Draws("speed")
+    draws, outlines = Draws("speed"), Draws("speed", device="meta")
     work = {shape: op(shape, dtype) for shape in shapes} if op else {}
     setups = [
         RaceSetup(
@@ -132,6 +134,7 @@ def speed(
             dtype,
             chosen,
             inputs=partial(inputs, draws, shape, dtype),
+            outlines=partial(inputs, outlines, shape, dtype),
             launch=launch,
             expected=expected,
             reference=None if reference is None else _with_constants(*reference, shape, dtype),

@@ -41,6 +41,7 @@ OFFERED = {
 REACHES_OUT = {"inline_asm_elementwise", "map_elementwise", "handle", "core", "semantic", "standard", "extra", "format"}
 GLOBALS = {"tl", "triton", "abs", "bool", "float", "int", "len", "max", "min", "print", "range"}
 FORBIDDEN = (
+    "FAST_AND_CLEAR",  # a comprehension, which is no function of its own from Python 3.12 on
     "IMPORT",
     "BUILD_CLASS",
     "STORE_GLOBAL",

@@ -1,8 +1,12 @@
+import re
 import time
 
 import pytest
 import torch
+import triton
+import triton.language as tl
 
+from mlsys.errors import UserError
 from mlsys.grading import NeedsGpu, OutOfBounds, Speed, Suspicious, WrongAnswer, speed
 from mlsys.grading.kernels import race
 from mlsys.grading.kernels.race import Rates, run_race
@@ -17,9 +21,24 @@ def result(*ratios):
     return Speed("a device", "the reference kernel", pairs)
 
 
-def run(config):
+@triton.jit
+def doubled_kernel(x_ptr, y_ptr, n, TILE_M: tl.constexpr):
+    index = tl.program_id(0) * TILE_M + tl.arange(0, TILE_M)
+    tl.store(y_ptr + index, 2 * tl.load(x_ptr + index, mask=index < n, other=0.0), mask=index < n)
+
+
+def launch_doubled(kernel, constants, y, x):
+    kernel[(triton.cdiv(x.numel(), constants["TILE_M"]),)](x, y, x.numel(), **constants)
+
+
+def run(config, shapes=((8, 8),), launch=launch_doubled):
     return speed(
-        None, config, shapes=[(8, 8, 8)], inputs=lambda *_: (), launch=lambda *_: None, expected=lambda *_: None
+        doubled_kernel,
+        config,
+        shapes=shapes,
+        inputs=lambda draw, shape, dtype: (draw.matrix(*shape),),
+        launch=launch,
+        expected=lambda x: 2 * x,
     )
 
 
@@ -46,8 +65,40 @@ def test_a_slow_result_names_device_and_ratio():
 
 @pytest.mark.skipif(torch_sees_gpu(), reason="a GPU is here")
 def test_without_a_gpu_nothing_is_timed_and_the_question_waits():
-    with pytest.raises(NeedsGpu, match="wait"):
-        run(lambda shape, dtype: {"TILE_M": 64})
+    with pytest.raises(NeedsGpu, match="these points wait") as waits:
+        run(lambda shape, dtype: {"TILE_M": 64 * shape[0], "num_warps": 4}, shapes=[(1, 100), (64, 100)])
+    said = [
+        re.fullmatch(r"(\d+ x \d+): (\d+) registers per thread, (\d+) bytes spilled, 0 bytes of shared memory", line)
+        for line in str(waits.value).splitlines()[2:]
+    ]
+    assert [one[1] for one in said] == ["1 x 100", "64 x 100"]
+    assert int(said[0][2]) < 32 < int(said[1][2])  # a thread of 128 holds one number, or 32 of them
+    assert "doubled_kernel compiles for compute capability 7.5:" in str(waits.value)
+
+
+@pytest.mark.skipif(torch_sees_gpu(), reason="a GPU is here")
+def test_the_most_of_all_launches_is_said():
+    def twice(kernel, constants, y, x):
+        launch_doubled(kernel, {"TILE_M": 4096, "num_warps": 4}, y, x)
+        launch_doubled(kernel, constants, y, x)
+
+    with pytest.raises(NeedsGpu) as waits:
+        run(lambda shape, dtype: {"TILE_M": 64}, launch=twice)
+    assert int(re.search(r"8 x 8: (\d+) registers", str(waits.value))[1]) > 32
+
+
+@pytest.mark.skipif(torch_sees_gpu(), reason="a GPU is here")
+@pytest.mark.parametrize(
+    ("config", "says"),
+    [
+        ({"TILE_M": 100}, r"does not compile:\nat 2:40:\n.*arange's range must be a power of 2"),
+        ({"TILE_M": 64, "num_warps": 3}, r"does not compile:\nAssertionError: num_warps must be a power of 2"),
+        ({"TILE": 64, "TILE_M": 64}, "has no constant TILE: give TILE_M, num_warps or num_stages"),
+    ],
+)
+def test_a_config_that_does_not_compile_is_refused_without_a_gpu(config, says):
+    with pytest.raises(UserError, match=rf"(?s)^doubled_kernel {says}$"):
+        run(lambda shape, dtype: config)
 
 
 @pytest.mark.parametrize(
