@@ -23,6 +23,7 @@ from tempfile import TemporaryDirectory
 from mlsys.errors import UserError
 
 ROOT = Path(__file__).parents[1]
+COLOR = re.compile(r"\x1b\[[0-9;]*m")
 UNRELEASED = re.compile(r"^## (\d+\.\d+\.\d+) \(unreleased\)$", re.MULTILINE)
 STUDENTS = "### For students"
 """Heading in the change log above what students notice."""
@@ -89,14 +90,15 @@ def build(root: Path, folder: Path, edition: Edition) -> None:
     seconds = int(datetime(edition.day.year, edition.day.month, edition.day.day, tzinfo=UTC).timestamp())
     environment = {**os.environ, "SOURCE_DATE_EPOCH": str(seconds), "PYTHONPATH": str(root), "PYTHONHASHSEED": "0"}
     for command in (
+        ["mlsys", "release"],  # the book's pages on labs lead to the released notebooks
         ["jupyter-book", "build", ".", "--warningiserror", "--nitpick", "--keep-going", "--quiet"],
-        ["mlsys", "release"],
         ["mlsys", "publish", str(folder / "tree")],
         [sys.executable, "-m", "hatchling", "build", "--directory", str(folder)],
     ):
         done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise UserError(f"{' '.join(command[:3])} failed: {(done.stderr or done.stdout).strip()[-600:]}")
+            said = COLOR.sub("", done.stderr or done.stdout).strip()
+            raise UserError(f"{' '.join(command[:3])} failed:\n{said[-2000:]}")
     pack(folder / "tree", folder / f"course-{edition.version}.zip", edition.day)
     shutil.rmtree(folder / "tree")
 

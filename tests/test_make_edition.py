@@ -8,6 +8,7 @@ import subprocess
 import time
 from datetime import date
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -145,3 +146,26 @@ def test_builds_that_differ_change_nothing_and_the_file_is_named(repository: Pat
     assert git(repository, "status", "--porcelain") == ""
     assert not (repository / "dist").exists()
     assert git(repository, "tag") == ""
+
+
+def test_labs_are_released_before_the_book_whose_pages_lead_to_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+
+    def run(command: list[str], **_: object) -> SimpleNamespace:
+        said.append(" ".join(command[:2]))
+        if "publish" in command:
+            Path(command[-1]).mkdir()
+        return SimpleNamespace(returncode=0)
+
+    monkeypatch.setitem(MODULE["build"].__globals__, "subprocess", SimpleNamespace(run=run))
+    MODULE["build"](tmp_path, tmp_path / "dist", MODULE["Edition"]("0.2.0", DAY, ""))
+    assert said[:3] == ["mlsys release", "jupyter-book build", "mlsys publish"]
+
+
+def test_a_step_that_fails_says_its_last_words_without_colors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = SimpleNamespace(returncode=1, stdout="", stderr="\x1b[31mERROR: no page\x1b[39;49;00m\n")
+    monkeypatch.setitem(MODULE["build"].__globals__, "subprocess", SimpleNamespace(run=lambda *_, **__: failed))
+    with pytest.raises(UserError, match="^mlsys release failed:\nERROR: no page$"):
+        MODULE["build"](tmp_path, tmp_path / "dist", MODULE["Edition"]("0.2.0", DAY, ""))
