@@ -236,21 +236,28 @@ def tile_times(rows: Sequence[Row], acc: Accelerator, rates: Mapping[str, Quanti
     ax.minorticks_off()
 
 
-def rungs(rows: Sequence[Row]) -> None:
-    """Draw how far each rung of the ladder gets: its share of the library's speed, on a logarithmic axis."""
+def rungs(rows: Sequence[Row], peer: str = "cuBLAS", axis: str = "share of cuBLAS's speed, %") -> None:
+    """Draw how far each rung of a ladder gets: its share of the speed of a library, on a logarithmic axis.
+
+    Args:
+        rows: a row of the record for each rung.
+        peer: the library, as the rows name it.
+        axis: what the axis says.
+    """
     _, ax, colors, _ = viz.setup_plot(figsize=(WIDTH, 0.8 + 0.36 * len(rows)))
-    shares = [100 * row.peers["cuBLAS"] for row in rows]
+    shares = [100 * row.peers[peer] for row in rows]
     least = min(shares) / 2
     for place, share in enumerate(shares):
         ax.barh(place, share - least, left=least, height=0.66, color=colors["BlueL"], edgecolor=colors["BlueLine"])
         shown = f"{share:.2f}%" if share < 1 else f"{share:.1f}%" if share < 10 else f"{share:.0f}%"
-        ax.text(max(shares) * 1.25, place, shown, va="center", fontsize=10)
+        ax.text(max(*shares, 100) * 1.25, place, shown, va="center", fontsize=10)
     ax.axvline(100, color=colors["OrangeLine"], linestyle="--", linewidth=1.5)
     ax.set_xscale("log")
-    ax.set(xlim=(least, 100 * 6), ylim=(len(rows) - 0.4, -0.6), xlabel="share of cuBLAS's speed, %")
+    ax.set(xlim=(least, 100 * 6), ylim=(len(rows) - 0.4, -0.6), xlabel=axis)
     ax.set_yticks(range(len(rows)), [f"{place + 1}  {row.variant}" for place, row in enumerate(rows)])
     ax.tick_params(axis="y", length=0)
-    ax.set_xticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
+    ticks = [tick for tick in (0.1, 1, 10, 100) if tick > least]
+    ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     ax.minorticks_off()
     ax.grid(visible=False, axis="y")
 

@@ -115,3 +115,16 @@ def test_a_rung_compiles_for_hopper_and_uses_what_it_is_about(rung, monkeypatch)
         assert needs["spilled_bytes"] == 0, kernel
         assert needs["shared_bytes"] <= SHARED_BYTES, kernel
         assert needs["tensor_cores"] == (kernel not in ("softmax_kernel", "online_kernel")), kernel
+
+
+def test_what_the_chapter_says_that_two_rungs_need(monkeypatch):
+    """At the record's shape, whose tokens are a multiple of 16, which Triton uses."""
+    monkeypatch.setenv("PYTHONPATH", f"{FOLDER}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    launches = COMPILED["04_causal_skipping"]
+    needed = compile_kernels(FOLDER / "04_causal_skipping.py", [job(*one) | {"odd": ["scale"]} for one in launches])
+    used = [
+        (32 * warps, needs["registers"], needs["shared_bytes"])
+        for needs, (_, _, warps, _) in zip(needed, launches, strict=True)
+    ]
+    figures = runpy.run_path(str(LAB.parents[1] / "book/_figures/attention.py"))
+    assert used == list(figures["LADDER_NEEDS"].values())
