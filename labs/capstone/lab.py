@@ -1123,6 +1123,67 @@ def token_kernel(
 ### END SOLUTION
 
 # %% [markdown]
+# **Which phase is wrong?** A wrong score does not say. The next cell runs each of your phases alone, on a model of one layer
+# and with the right inputs, and stops at the first one whose result is wrong.
+
+
+# %%
+def launch_phase(kernel, constants, out, x, q, new, parts, hidden, cache, *weights):
+    """Launch one phase of the only layer, so that `out` gets its result: in phase 1, q and then `new`."""
+    width, phase, logits = cache.shape[3], constants["PHASE"], weights[0][:, 0]
+    if phase in (0, 3, 5):
+        x = out.copy_(x)
+    elif phase == 1:
+        q, new = out.split([width, 2 * width])
+    elif phase == 2:
+        parts = out
+    elif phase == 4:
+        hidden = out
+    else:
+        logits = out
+    work = (x, q, parts, hidden, torch.zeros_like(weights[0][:, 0].contiguous()))
+    launch_phases(kernel, constants, logits, 5, 7, cache, new, weights, work)
+
+
+def check_phases(kernel, width=64, heads=2):
+    """Compare the result of each phase with PyTorch's, for token number 5 with 7 tokens in all."""
+    made = decoder.random_decoder(layers=1, width=width, heads=heads, vocabulary=70, positions=9, seed=1, device=DEVICE)
+    weights = list(made.tensors.values())
+    cache = torch.randn(1, 9, 2, width, generator=torch.Generator().manual_seed(1)).to(DEVICE)
+
+    def norm(row, gain, shift):
+        return torch.nn.functional.layer_norm(row, (width,), gain.view(width), shift.view(width), EPSILON)
+
+    start = made.tokens[5] + made.positions[6]
+    qkv = made.qkv_weight[0] @ norm(start, made.norm1_gain, made.norm1_shift) + made.qkv_bias[0]
+    q, new = qkv[:width].contiguous(), qkv[width:].contiguous()
+    keys, values = torch.cat([cache[0, :6], new.view(1, 2, width)]).view(7, 2, heads, -1).permute(1, 2, 0, 3)
+    scores = torch.einsum("htd,hd->ht", keys, q.view(heads, -1)) / (width // heads) ** 0.5
+    parts = []
+    for share in (slice(0, 4), slice(4, 7)):  # two splits of 7 tokens
+        top = scores[:, share].amax(1, keepdim=True)
+        exps = torch.exp(scores[:, share] - top)
+        sums = torch.einsum("ht,htd->hd", exps, values[:, share])
+        parts.append(torch.cat([sums, top, exps.sum(1, keepdim=True)], 1))
+    parts = torch.stack(parts, 1).contiguous()
+    seen = torch.einsum("ht,htd->hd", scores.softmax(1), values).reshape(width)
+    middle = start + made.projection_weight[0] @ seen + made.projection_bias[0]
+    inner = made.up_weight[0] @ norm(middle, made.norm2_gain, made.norm2_shift) + made.up_bias[0]
+    hidden = torch.nn.functional.gelu(inner, approximate="tanh")
+    end = middle + made.down_weight[0] @ hidden + made.down_bias[0]
+    logits = made.tokens @ norm(end, made.norm_gain, made.norm_shift)
+    before = {4: middle, 5: middle, 6: end}
+    left = [("x", start), ("q, then new", qkv), ("part", parts), ("x", middle), ("hidden", hidden), ("x", end)]
+    for phase, (name, right) in enumerate([*left, ("logits", logits)]):
+        inputs = [before.get(phase, start), q, new, parts, hidden, cache, *weights]
+        what = f"phase {phase}: {name}"
+        grading.check_kernel(kernel, SMALL | {"PHASE": phase}, inputs, right, launch=launch_phase, what=what)
+        print(f"phase {phase} is right")
+
+
+check_phases(token_kernel)
+
+# %% [markdown]
 # The first tests compare scores on random models. The last ones let your kernels write: the reference reads the beginning
 # of a text and leaves its keys and values in the cache; your kernels go on from there, and must find the same characters
 # as the reference. Only texts are used in which the best character leads clearly, so that rounding decides nothing.
@@ -1684,7 +1745,7 @@ grading.compare(
 # %%
 from mlsys import viz
 
-_, axes, _, _ = viz.setup_plot(figsize=(6.5, 3.8))
+_, axes, _, plt = viz.setup_plot(figsize=(6.5, 3.8))
 counts = list(range(1, 25))
 moved = weight_bytes(12, 768, 50257, 2) + cache_bytes(12, 768, 512, 2)
 for label, boundary in [
@@ -1697,7 +1758,7 @@ for label, boundary in [
 axes.axhline(moved / 4e6, linestyle=":", color="gray", label="bytes at 4 TB/s")
 axes.set(xlabel="kernels a layer", ylabel="us a token", ylim=(0, None))
 axes.legend(fontsize=9, loc="upper left")
-axes.figure
+plt.show()
 
 # %% [markdown]
 # The course's own kernels for this model go further in three ways. The best score is found in the kernel that computes
