@@ -20,6 +20,8 @@ from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from mlsys.course.settings import read_settings
+from mlsys.course.student_site import check_address
 from mlsys.errors import UserError
 
 ROOT = Path(__file__).parents[1]
@@ -49,8 +51,9 @@ def plan_edition(root: Path, version: str, day: date) -> Edition:
 
     Raises:
         UserError: the version is no version or not newer than the last; the change log has no section for it, or none
-            for students; changes are not committed; or the tag is there.
+            for students; changes are not committed; the tag is there; or the public address was not entered.
     """
+    check_address(root, read_settings(root))
     if not re.fullmatch(r"\d+\.\d+\.\d+", version):
         raise UserError(f"{version!r} is no version: write three numbers, such as 0.2.0")
     log = (root / "CHANGELOG.md").read_text(encoding="utf-8")

@@ -22,6 +22,9 @@ LOG = (
 )
 
 
+CONFIG = (ROOT / "_config.yml").read_text(encoding="utf-8").replace("YOUR_ORGANISATION", "an-institute")
+
+
 def git(root: Path, *words: str) -> str:
     return subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=True).stdout.strip()
 
@@ -37,6 +40,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("pyproject.toml", "mlsys/__init__.py", "CITATION.cff"):
         shutil.copy(ROOT / name, root / name)
     (root / "CHANGELOG.md").write_text(LOG)
+    (root / "_config.yml").write_text(CONFIG)
     (root / ".gitignore").write_text("/dist/\n")
     git(root, "init", "--quiet")
     git(root, "add", "--all")
@@ -146,6 +150,12 @@ def test_builds_that_differ_change_nothing_and_the_file_is_named(repository: Pat
     assert git(repository, "status", "--porcelain") == ""
     assert not (repository / "dist").exists()
     assert git(repository, "tag") == ""
+
+
+def test_an_edition_without_a_public_address_is_refused_before_anything_is_built(repository: Path) -> None:
+    (repository / "_config.yml").write_text((ROOT / "_config.yml").read_text(encoding="utf-8"))
+    with pytest.raises(UserError, match=r"repository\.url in .* is still the placeholder"):
+        plan(repository)
 
 
 def test_labs_are_released_before_the_book_whose_pages_lead_to_them(

@@ -43,17 +43,26 @@ def stamp_site(site: Path, state: str) -> None:
     (site / STAMP).write_text(state, encoding="utf-8")
 
 
-def check_site(root: Path, settings: Settings) -> None:
-    """Make sure that the site, if there is one, is what the book says now.
+def check_address(root: Path, settings: Settings) -> None:
+    """Make sure that the public address was entered.
 
     Raises:
-        UserError: the address is still the placeholder, or the site was built from something else.
+        UserError: it is still the placeholder.
     """
     if PLACEHOLDER in settings.repository:
         raise UserError(
             f"repository.url in {root / '_config.yml'} is still the placeholder, so that Colab buttons and the first "
             "cell of every lab would lead nowhere: enter the address of the public repository, then run `make course`"
         )
+
+
+def check_site(root: Path, settings: Settings) -> None:
+    """Make sure that the site, if there is one, is what the book says now.
+
+    Raises:
+        UserError: the address is still the placeholder, or the site was built from something else.
+    """
+    check_address(root, settings)
     site = root / "_build" / "html"
     if not (site / "index.html").is_file():
         return
