@@ -1,6 +1,7 @@
 """Labs in three terms: their own solutions and sample classes fit, and last term's solution does not."""
 
 import ast
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from helpers.sample_classes import SEEDS, expected, handed_in
 
 from mlsys.course.lab import PREDICT, SOLUTION, Lab, find_labs
 from mlsys.course.starter import solution, starter
-from mlsys.judge.grade_question import grade_question
+from mlsys.judge.grade_question import LIMITS, grade_question
 
 LABS = [name for name in find_labs(ROOT) if Lab.load(ROOT / "labs" / name / "lab.py").variants]
 FIT_ALWAYS = {
@@ -22,6 +23,9 @@ FIT_ALWAYS = {
     "schedules": {"c", "e"},
 }
 """Questions whose answers do not depend on the term, or need not: a race is run with an answer that does."""
+
+SHORT = replace(LIMITS, cpu_s=LIMITS.cpu_s // 2)
+"""Half of a class's time, for an endless loop takes all of it."""
 
 known = cache(KnownLab)
 
@@ -96,7 +100,7 @@ def test_the_sample_class_gets_its_marks_in_every_term(tmp_path: Path, name: str
     tree = handed_in(name, tmp_path, seeds)
     found = {}
     for answer in sample_answers(name, tree, tmp_path / "submissions"):
-        verdict = grade_question(answer.submission, answer.question, "cpu", seed=1)
+        verdict = grade_question(answer.submission, answer.question, "cpu", seed=1, limits=SHORT)
         marks = verdict.name, round(verdict.fraction * answer.question.points, 4)
         found |= {(student, answer.question.name): (marks, verdict.message) for student in answer.students}
     assert {due[key] for key in due.keys() - found.keys()} == {("refused", 0)}
