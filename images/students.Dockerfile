@@ -1,5 +1,5 @@
 # A machine for students of a class that does not use Colab: JupyterLab with the labs, alone or under JupyterHub.
-# The context is the folder that `mlsys publish` wrote:
+# The context is the folder that `mlsys publish` wrote, with the book built, so that it has the chapters:
 #
 #   docker build --file images/students.Dockerfile --build-context recipe=images --tag course-students ../course-public
 #   docker run --rm --gpus all --publish 127.0.0.1:8888:8888 --volume course-home:/home/student course-students \
@@ -18,7 +18,7 @@ RUN apt-get update \
 COPY --from=recipe students.txt /srv/course/
 RUN python3 -m venv /opt/course && /opt/course/bin/pip install --no-cache-dir --requirement /srv/course/students.txt
 COPY wheels /srv/course/wheels
-RUN /opt/course/bin/pip install --no-cache-dir "$(ls -t /srv/course/wheels/mlsys-*.whl | head -1)"
+RUN /opt/course/bin/pip install --no-cache-dir "$(ls /srv/course/wheels/mlsys-*.whl | sort -V | tail -1)"
 COPY labs /srv/course/labs
 COPY chapters /srv/course/chapters
 COPY --from=recipe --chmod=755 start-student /usr/local/bin/

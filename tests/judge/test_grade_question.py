@@ -249,7 +249,8 @@ def test_hidden_draws_depend_on_the_seed_alone() -> None:
 def test_versions_are_known() -> None:
     import torch
 
-    assert device_and_versions("cpu")["versions"]["torch"] == torch.__version__
+    found = device_and_versions("cpu")["versions"]["torch"]
+    assert found.partition("+")[0] == torch.__version__.partition("+")[0]  # behind it is for which hardware it is built
 
 
 def test_a_gpu_that_is_not_there_is_an_error_and_not_a_fallback() -> None:

@@ -16,7 +16,7 @@ def shared_sandbox(site):
     limits = Limits(
         wall_s=20,
         cpu_s=1,
-        data_bytes=500 * MIB,
+        data_bytes=1000 * MIB,
         memory_bytes=600 * MIB,
         scratch_bytes=8 * MIB,
         scratch_files=100,

@@ -13,7 +13,8 @@ class Limits:
         wall_s: the whole question, kept by the judge: twice the CPU time, as sandboxes share cores.
         cpu_s: all processes together, the ended ones too; the watchdog kills above it, and the kernel keeps it for each
             process. An honest question takes a few seconds in Triton's interpreter.
-        data_bytes: private memory of each process; above it Python raises MemoryError. Torch takes 0.2 GB.
+        data_bytes: private memory of each process; above it Python raises MemoryError. Torch takes 0.2 GB of it, and
+            its build with CUDA 0.8 GB.
         memory_bytes: memory of all processes together; the watchdog kills above it.
         fork_server_bytes: the fork server, with what the files that it reads take in the kernel.
         machine_bytes: memory that the machine must still have for programs; below it, a process ends beside which it
