@@ -22,6 +22,7 @@ from mlsys.course.pages.languages import ENGLISH, language_of  # noqa: E402
 CHAPTERS = chapters(ROOT)
 WORDS = (1200, 2500)
 LONGER = {
+    "attention": 2600,  # derives, counts, decodes, and climbs six rungs
     "compilers": 3000,  # takes one network through six stages, with an exercise for each
     "convolution": 3400,  # counts and measures four routes, two layouts and a network
     "first-kernels": 4100,  # teaches a language, and reads its compiler
