@@ -51,7 +51,7 @@ labs: setup
 
 # A page with an error would count as read: without what was read, the next build says it again.
 book: setup labs
-	@echo "Book      building the site: about 2 minutes the first time, in which the chapters run"
+	@echo "Book      building the site: 4 to 8 minutes the first time, in which the chapters run"
 	@jupyter-book build . --warningiserror --nitpick --keep-going --quiet >/dev/null || { rm -rf _build/.doctrees; exit 2; }
 
 # The whole book as files, from the site as it is built.

@@ -103,8 +103,8 @@ def is_near(number, right, within):
 # %% [markdown]
 # ## Predictions
 #
-# Before you measure, write down what you expect of the device that the cell above has named. If you change to another
-# device later, say from a laptop to Colab, predict again for that one. You are not graded on how close you come. The
+# Before you measure, write down what you expect of your device: the GPU that the cell above has named, or your processor
+# if there is none. If you change to another device later, say from a laptop to Colab, predict again for that one. You are not graded on how close you come. The
 # point is to have something to be surprised by.
 #
 # 1. `ridge`: the ridge point of your device in float32, in FLOP/byte.
@@ -232,7 +232,9 @@ def check_rate(number, right, what):
     }
     if not is_near(number, right, 0.03):
         fit = [why for slip, why in slips.items() if is_near(number, slip * right, 0.02)]
-        raise AssertionError(f"{what} is {number!r}, should be about {right:.4g}" + "".join(f" ({why})" for why in fit))
+        raise AssertionError(
+            f"{what} is {number:.4g}, should be about {right:.4g}" + "".join(f" ({why})" for why in fit)
+        )
 
 
 quiet = [0.0101, 0.0100, 0.0100, 0.0102, 0.0100]
@@ -271,7 +273,7 @@ scorecard.passed("a")
 # torch, and `mlsys.measure` times numpy): then go on.
 #
 # On a GPU there is one more flat roof. The library's product must fetch its operands from shared memory, so it is
-# slower than chains of multiply-adds that stay in registers: 51 instead of 64 TFLOP/s on an H200 in float32. The kernel
+# slower than chains of multiply-adds that stay in registers: 51 instead of 63 TFLOP/s on an H200 in float32. The kernel
 # of the next two questions is such a chain, so its roof is the higher one. For the products of question e it is the
 # library's.
 
@@ -1072,7 +1074,7 @@ print("compute-bound from a batch of", crossing_batch(4096, 4096, 4, ridge_point
 # operation with the largest gap, then the one with the second largest.
 #
 # `cause(least_s, measured_s, eighth_s, in_order_s, passes_s)` names the cause of one operation's gap. It gets times in
-# seconds, and `None` for an experiment that was not made:
+# seconds, and `None` for an experiment that was not made, which can be any of the three:
 #
 # - `eighth_s`: the time of an eighth of the work;
 # - `in_order_s`: the time with reads in the order of memory;
@@ -1151,13 +1153,16 @@ def check_cause(times_ms, right, what):
 
 gaps = largest_gaps({"add": 1.0, "softmax": 2.0, "product": 0.1}, {"add": 1.1, "softmax": 8.0, "product": 0.9})
 assert isinstance(gaps, (list, tuple)), "largest_gaps: return a list of names"
-assert list(gaps) == ["product", "softmax"], f"largest_gaps: gaps of 1.1, 4 and 9 give {gaps!r}"
+assert list(gaps) == ["product", "softmax"], (
+    f"largest_gaps: gaps of 1.1, 4, 9 give {gaps!r}, should be product, softmax"
+)
 check_cause((1.0, 0.5, 0.1, None, None), "above", "a gap of 0.5")
 check_cause((1.0, 1.1, 0.14, None, None), "roof", "a gap of 1.1")
 check_cause((0.001, 0.006, 0.006, None, None), "start", "6 us for all the work and for an eighth of it")
 check_cause((1.0, 3.0, 0.4, 1.2, None), "order", "3 ms, and 1.2 ms in order")
 check_cause((1.0, 4.5, 0.6, None, 4.0), "bytes", "4.5 ms for steps whose bytes take 4 ms")
 check_cause((1.0, 3.0, 0.38, None, None), "kernel", "3 ms that no experiment explains")
+check_cause((1.0, 3.0, None, None, None), "kernel", "3 ms, and no experiment was made")
 ### BEGIN HIDDEN TESTS
 rng = grading.Draws("gap")
 

@@ -46,7 +46,7 @@ from mlsys.errors import UnknownName, UserError
 
 _TITLES = {
     FILLED: "filled in",
-    BLANK: "left blank: no score yet",
+    BLANK: "left blank: no score yet (--partial and --without fill in what is certain)",
     PARTIAL: "with points that still wait",
     KEPT: "unchanged",
     NO_SCORE: "in the gradebook, without a submission here",

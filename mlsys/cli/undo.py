@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     backup = kept[args.to or max(kept)]
     lab = lab_of(backup)
     before, now = scores(CourseTree(backup), lab), scores(tree, lab)
-    console.print(f"The last grading or marking of {lab} began with the state in {backup}")
+    console.print(f"The last grading, marking or undo of {lab} replaced the state in {backup}")
     for student in sorted(before.keys() | now.keys()):
         if before.get(student) != now.get(student):
             console.print(f"  {student}: {now.get(student, 'nothing')} -> {before.get(student, 'nothing')}")

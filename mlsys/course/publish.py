@@ -120,7 +120,8 @@ _README = """# AI hardware acceleration: the course for students
 
 This folder is made by `mlsys publish`; changes made here are lost with the next edition.
 
-- **Read:** open `index.html`; it needs no network.
+- **Read:** open `index.html`; it needs no network. *How to use this course* comes first; a syllabus, under *About*,
+  says which chapters and labs come in which week.
 - **Run:** {labs} and `chapters/` hold notebooks. In Colab, switch on the GPU and save a copy first.
 - **AI helpers:** what they may do for you is on the site, under *About*; `AGENTS.md` says it to them.
 - **Install** on your own machine (Linux, Python 3.11 or newer): `pip install wheels/{wheel} torch triton jupyterlab`,

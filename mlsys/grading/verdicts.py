@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 VERDICTS = {
     "passed": "All tests pass, including the hidden ones. There is nothing left to do here.",
-    "wrong answer": "The code runs, but its result is wrong, or right by chance only: find the first wrong element in "
-    "the message, work out by hand which program should have written it, and compare its indices and masks.",
+    "wrong answer": "The code runs, but its result is wrong, or right by chance only: work out by hand what it should "
+    "be. If the message names an element, which program should have written it? Compare its indices and masks.",
     "out of bounds": "The kernel reached outside a tensor or changed an input: mask every load and store in every "
     "dimension, and check the strides in the address.",
-    "not implemented": "There is no answer yet, or it still raises NotImplementedError: write it, or skip it and go on "
-    "with the other questions.",
+    "not implemented": "There is no answer yet, or a line still raises NotImplementedError: write it and delete that "
+    "line, or go on with the other questions.",
     "error": "Python or Triton stopped with an exception: the last line says what happened, and the first line of "
     "your own code says where.",
     "crashed": "The process died, usually because of a wild address: mask every load and store, and check the strides "

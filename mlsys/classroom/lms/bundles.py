@@ -111,7 +111,10 @@ def _moodle_place(page: Page, lab: str) -> tuple[str, str]:
 
 def _mail_place(page: Page, lab: str) -> tuple[str, str]:
     if not page.address:
-        return "", "no address is known: name the roster with --roster; its ids or SIS login IDs must be addresses"
+        return (
+            "",
+            "no address is known: the ids or SIS login IDs of the roster, which --roster names, must be addresses",
+        )
     return f"{page.student}.html", ""
 
 
