@@ -84,8 +84,8 @@ def likely_cause(
             "the errors are small. Either digits are lost: keep running sums in float32 for every input dtype (of "
             '8-bit integers, in int32), pass input_precision="ieee" to tl.dot (the default, tf32, keeps 10 bits), and '
             "subtract what large numbers have in common, such as their mean, before you square or add them. Or "
-            "something small is left out, counted twice or taken from elsewhere: padding in a mean or a variance, the "
-            "share of a block, a bias."
+            "something is left out, counted twice or taken from elsewhere: lanes past the end, an ignored stride, "
+            "padding in a mean or a variance, the share of a block, a bias."
         )
     if matrix:
         return (
