@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from hashlib import sha256
+from itertools import takewhile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -116,7 +117,7 @@ def pack(tree: Path, archive: Path, day: date) -> None:
 
 
 def differences(one: Path, other: Path) -> list[str]:
-    """Return what differs between two folders of archives, down to the file in a zip."""
+    """Return what differs between two folders of archives: a file in a zip, and the first line of it that differs."""
     names = sorted({path.name for folder in (one, other) for path in folder.iterdir()})
     found = []
     for name in names:
@@ -124,10 +125,33 @@ def differences(one: Path, other: Path) -> list[str]:
         if not all(path.is_file() for path in paths):
             found.append(f"{name} is in one of them only")
         elif paths[0].read_bytes() != paths[1].read_bytes():
-            inside = [_sums_inside(path) for path in paths]
-            parts = [key for key in sorted({*inside[0], *inside[1]}) if inside[0].get(key) != inside[1].get(key)]
-            found += [f"{name}: {part}" for part in parts] or [name]
+            first, second = (_files_inside(path) for path in paths)
+            parts = [key for key in sorted({*first, *second}) if first.get(key) != second.get(key)]
+            found += [f"{name}: {part}{_first_difference(first.get(part), second.get(part))}" for part in parts] or [
+                name
+            ]
     return found
+
+
+def _files_inside(path: Path) -> dict[str, bytes]:
+    if not zipfile.is_zipfile(path):
+        return {}
+    with zipfile.ZipFile(path) as packed:
+        return {entry.filename: packed.read(entry) for entry in packed.infolist()}
+
+
+def _first_difference(one: bytes | None, other: bytes | None) -> str:
+    """Say where two files begin to differ, in words that follow their name."""
+    if one is None or other is None:
+        return ", which one of them lacks"
+    lines = zip(one.splitlines(), other.splitlines(), strict=False)
+    for number, (left, right) in enumerate(lines, 1):
+        if left != right:
+            same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(left, right, strict=False)))
+            at = max(0, same - 40)
+            shown = (text[at : at + 120].decode(errors="replace") for text in (left, right))
+            return ", line {}: {!r} or {!r}".format(number, *shown)
+    return ", in length"
 
 
 def make_edition(root: Path, version: str, day: date) -> list[Path]:
@@ -189,13 +213,6 @@ def _replace(path: Path, pattern: re.Pattern[str], new: str) -> None:
     if not found:
         raise UserError(f"{path} states no version in the form that is expected: {pattern.pattern}")
     path.write_text(text[: found.start(1)] + new + text[found.end(1) :], encoding="utf-8")
-
-
-def _sums_inside(path: Path) -> dict[str, str]:
-    if not zipfile.is_zipfile(path):
-        return {}
-    with zipfile.ZipFile(path) as packed:
-        return {entry.filename: sha256(packed.read(entry)).hexdigest() for entry in packed.infolist()}
 
 
 def _git(root: Path, *words: str) -> str:
