@@ -28,10 +28,9 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
 from helpers.sample_answers import sample_answers  # noqa: E402
-from helpers.sample_classes import expected, handed_in  # noqa: E402
+from helpers.sample_classes import expected, handed_in, is_due  # noqa: E402
 
 from mlsys.course.lab import Question  # noqa: E402
-from mlsys.course.sample_class import is_due  # noqa: E402
 from mlsys.grading.checks import assertions  # noqa: E402
 from mlsys.grading.checks.tolerances import errors_and_tolerance, is_close  # noqa: E402
 from mlsys.judge.grade_question import LIMITS, Submission, check_device, grade_question  # noqa: E402
@@ -79,13 +78,14 @@ def watched() -> Iterator[Comparisons]:
 class Answer:
     """One way to answer a question: who answers so, and what it got.
 
-    `due` are verdicts that it may get, or, of a race, the points, as `is_due` reads them.
+    `due` are the verdicts that it may get; of a race, `due_points` are its points, as `is_due` reads them.
     """
 
     submission: Submission
     question: Question
     students: list[str]
     due: tuple[str, ...]
+    due_points: str
     verdicts: Counter[str] = field(default_factory=Counter)
     errors: list[float] = field(default_factory=list)
     points: list[float] = field(default_factory=list)
@@ -118,7 +118,8 @@ class Answer:
     def complaint(self) -> str:
         """What is wrong with it; "" if nothing is."""
         if self.is_race:
-            return "" if all(is_due(got, self.due[0]) for got in self.points) else f"DUE ARE {self.due[0]} POINTS"
+            fit = all(is_due(got, self.due_points) for got in self.points)
+            return "" if fit else f"DUE ARE {self.due_points} POINTS"
         if len(self.verdicts) > 1:
             return "CHANGES"
         if self.due and not self.verdicts.keys() & set(self.due):
@@ -146,12 +147,10 @@ def answers(name: str, device: str, folder: Path) -> list[Answer]:
     for one in sample_answers(name, tree, folder / "submissions"):
         row = due[one.students[0], one.question.name]
         verdicts: tuple[str, ...] = (row["verdict"],)
-        if one.question.device == "gpu":  # the table has its verdict without one
-            verdicts = (row["points_gpu"],)
-        elif device == "gpu" and row["verdict"] == "out of bounds":
+        if device == "gpu" and row["verdict"] == "out of bounds":
             verdicts = ("out of bounds", "crashed")  # a wild address ends the process before anybody can look
         if device == "gpu" or one.question.device != "gpu":
-            found.append(Answer(one.submission, one.question, one.students, verdicts))
+            found.append(Answer(one.submission, one.question, one.students, verdicts, row["points_gpu"]))
     return found
 
 

@@ -192,11 +192,13 @@ def plans(fast: ModuleType) -> Iterator[tuple[Any, tuple[str, ...]]]:
     }
     for name, values in choices.items():
         for value in values:
-            if value != getattr(usual, name) and name in ("splits", "keys"):
-                yield replace(usual, **{name: value}), (PERSISTENT,)
-            if value != getattr(usual, name):
-                changed = {name: value} if name.startswith("persistent") else {name: value, "overlap": True}
-                yield replace(usual, **changed), (PERSISTENT if name.startswith("persistent") else FUSED,)
+            if value == getattr(usual, name):
+                continue
+            changed = replace(usual, **{name: value})
+            if not name.startswith("persistent"):
+                yield replace(changed, overlap=True), (FUSED,)
+            if name.startswith("persistent") or name in ("splits", "keys"):
+                yield changed, (PERSISTENT,)
 
 
 def main() -> None:

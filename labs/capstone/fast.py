@@ -537,39 +537,39 @@ class FastDecoder:
             hold: compute the newest token again, so that every step has the same length, as a measurement needs it.
         """
         model, plan, width = self.decoder, self.plan, self.decoder.width
-        warps = {"num_warps": plan.num_warps, "OVERLAP": plan.overlap}
+        how = {"num_warps": plan.num_warps, "OVERLAP": plan.overlap}
         if plan.overlap:
-            warps["launch_pdl"] = True
+            how["launch_pdl"] = True
         block, eps = {"BLOCK": self.block}, {"EPS": EPSILON}
         start_kernel[(1,)](
             self.text, self.length, self.best, self.prompt, model.tokens, model.positions, self.x, width,
-            HOLD=int(hold), **block, **warps,
+            HOLD=int(hold), **block, **how,
         )  # fmt: skip
         attention = {"HEAD": self.head, "SPLITS": plan.splits}
         for layer in range(model.layers):
             qkv_kernel[(triton.cdiv(3 * width, plan.qkv),)](
                 self.x, model.norm1_gain[layer], model.norm1_shift[layer], model.qkv_weight[layer],
                 model.qkv_bias[layer], self.length, self.q, self.cache[layer], width,
-                ROWS=plan.qkv, **block, **eps, **warps,
+                ROWS=plan.qkv, **block, **eps, **how,
             )  # fmt: skip
             attend_kernel[(model.heads * plan.splits,)](
-                self.q, self.cache[layer], self.part, self.length, width, KEYS=plan.keys, **attention, **warps
+                self.q, self.cache[layer], self.part, self.length, width, KEYS=plan.keys, **attention, **how
             )
             project_kernel[(triton.cdiv(width, plan.project),)](
                 self.part, model.projection_weight[layer], model.projection_bias[layer], self.x, width,
-                ROWS=plan.project, **attention, **block, **warps,
+                ROWS=plan.project, **attention, **block, **how,
             )  # fmt: skip
             up_kernel[(triton.cdiv(4 * width, plan.up),)](
                 self.x, model.norm2_gain[layer], model.norm2_shift[layer], model.up_weight[layer],
-                model.up_bias[layer], self.hidden, width, ROWS=plan.up, **block, **eps, **warps,
+                model.up_bias[layer], self.hidden, width, ROWS=plan.up, **block, **eps, **how,
             )  # fmt: skip
             down_kernel[(triton.cdiv(width, plan.down),)](
                 self.hidden, model.down_weight[layer], model.down_bias[layer], self.x, width,
-                ROWS=plan.down, **block, **warps,
+                ROWS=plan.down, **block, **how,
             )  # fmt: skip
         head_kernel[(triton.cdiv(model.vocabulary, plan.head),)](
             self.x, model.norm_gain, model.norm_shift, model.tokens, self.best, self.scores, width, model.vocabulary,
-            ROWS=plan.head, SCORES=scores, **block, **eps, **warps,
+            ROWS=plan.head, SCORES=scores, **block, **eps, **how,
         )  # fmt: skip
 
     def persistent_step(self, *, scores: bool = False, hold: bool = False) -> None:

@@ -1130,7 +1130,8 @@ def token_kernel(
 # %%
 def launch_phase(kernel, constants, out, x, q, new, parts, hidden, cache, *weights):
     """Launch one phase of the only layer, so that `out` gets its result: in phase 1, q and then `new`."""
-    width, phase, logits = cache.shape[3], constants["PHASE"], weights[0][:, 0]
+    width, phase = cache.shape[3], constants["PHASE"]
+    zeros = logits = torch.zeros(weights[0].shape[0], dtype=weights[0].dtype, device=cache.device)
     if phase in (0, 3, 5):
         x = out.copy_(x)
     elif phase == 1:
@@ -1141,8 +1142,7 @@ def launch_phase(kernel, constants, out, x, q, new, parts, hidden, cache, *weigh
         hidden = out
     else:
         logits = out
-    work = (x, q, parts, hidden, torch.zeros_like(weights[0][:, 0].contiguous()))
-    launch_phases(kernel, constants, logits, 5, 7, cache, new, weights, work)
+    launch_phases(kernel, constants, logits, 5, 7, cache, new, weights, (x, q, parts, hidden, zeros))
 
 
 def check_phases(kernel, width=64, heads=2):

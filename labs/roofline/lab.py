@@ -104,8 +104,8 @@ def is_near(number, right, within):
 # ## Predictions
 #
 # Before you measure, write down what you expect of your device: the GPU that the cell above has named, or your processor
-# if there is none. If you change to another device later, say from a laptop to Colab, predict again for that one. You are not graded on how close you come. The
-# point is to have something to be surprised by.
+# if there is none. If you change to another device later, say from a laptop to Colab, predict again for that one. You
+# are not graded on how close you come. The point is to have something to be surprised by.
 #
 # 1. `ridge`: the ridge point of your device in float32, in FLOP/byte.
 # 2. `softmax_gap`: softmax written as five simple operations, one after the other (largest element, subtract,

@@ -182,13 +182,3 @@ _OPERATIONS: dict[str, Callable[[NotebookNode, Lab, Operation], None]] = {
     "strip": _strip,
     "colab": _colab,
 }
-
-
-def is_due(points: float, written: str) -> bool:
-    """Whether these are the points that a table has, such as "5", or "3-5" where they depend on the device.
-
-    >>> is_due(4.2, "3-5"), is_due(4.2, "5")
-    (True, False)
-    """
-    least, _, most = written.partition("-")
-    return float(least) <= points <= float(most or least)

@@ -52,3 +52,13 @@ def expected(name: str) -> dict[Key, dict[str, str]]:
     """The rows of `class/expected.csv`."""
     with (ROOT / "labs" / name / "class" / "expected.csv").open(newline="") as file:
         return {(row["student"], row["question"]): row for row in csv.DictReader(file)}
+
+
+def is_due(points: float, written: str) -> bool:
+    """Whether these are the points that a table has, such as "5", or "3-5" where they depend on the device.
+
+    >>> is_due(4.2, "3-5"), is_due(4.2, "5")
+    (True, False)
+    """
+    least, _, most = written.partition("-")
+    return float(least) <= points <= float(most or least)

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 from helpers.on_gpu import GRADING_CONFIG, needs_gpu, present_gpu, read_records, write_record
-from helpers.sample_classes import ROOT, expected, graded
+from helpers.sample_classes import ROOT, expected, graded, is_due
 
 from mlsys.course.lab import find_labs
-from mlsys.course.sample_class import is_due
 
 RESULTS = Path(__file__).parent / "results"
 LABS = find_labs(ROOT)

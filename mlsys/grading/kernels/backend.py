@@ -15,7 +15,7 @@ from mlsys.grading.hazards.finding import LINES
 from mlsys.grading.kernels.compiler_report import most_needed
 from mlsys.grading.kernels.guard import call_guarded, launch_guarded
 from mlsys.grading.kernels.notebook import check_source
-from mlsys.grading.kernels.race import Launch, RaceResult, RaceSetup, check_gpu, check_unused, run_race
+from mlsys.grading.kernels.race import Launch, RaceResult, RaceSetup, check_gpu, check_unused, run_race, size
 from mlsys.grading.kernels.source import KernelSource
 from mlsys.grading.kernels.track import Reference, Track, launching
 from mlsys.grading.subjects import Outcome, Subject, try_here
@@ -106,7 +106,7 @@ class LocalBackend:
             for setup in setups:
                 check_gpu(setup.capability, setup.dtype)
         except NeedsGpu as waits:
-            raise NeedsGpu(f"{waits}\n{_compiled(kernel, setups)}") from None
+            raise NeedsGpu(f"{waits}\n{_needs_of(kernel, setups)}") from None
         pairs = tuple(_raced_here(kernel, setup) for setup in setups)
         return RaceResult(gpu_device().name, pairs)
 
@@ -115,7 +115,7 @@ class LocalBackend:
         return try_here(tests, subject, right, _kernel_of)
 
 
-def _compiled(kernel: Any, setups: Sequence[RaceSetup]) -> str:
+def _needs_of(kernel: Any, setups: Sequence[RaceSetup]) -> str:
     """Say what a kernel needs on a GPU with each setup: what a machine without one can tell of it."""
     launches = []
     for setup in setups:
@@ -123,11 +123,7 @@ def _compiled(kernel: Any, setups: Sequence[RaceSetup]) -> str:
         launches.append((setup.constants, setup.expected(*inputs), inputs))
     major, minor = setups[0].capability
     reports = most_needed(kernel, launches, launch=setups[0].launch, capability=10 * major + minor)
-    lines = [
-        f"{' x '.join(map(str, setup.shape))}: {one.registers} registers per thread, {one.spilled_bytes} bytes "
-        f"spilled, {one.shared_bytes:,} bytes of shared memory"
-        for setup, one in zip(setups, reports, strict=True)
-    ]
+    lines = [f"{size(setup.shape)}: {one.needs}" for setup, one in zip(setups, reports, strict=True)]
     return "\n".join([f"{kernel.__name__} compiles for compute capability {major}.{minor}:", *lines])
 
 

@@ -52,12 +52,17 @@ class CompilerReport:
     spilled_bytes: int
     shared_bytes: int
 
+    @property
+    def needs(self) -> str:
+        """What the kernel needs, in words."""
+        return (
+            f"{self.registers} registers per thread, {self.spilled_bytes} bytes spilled, "
+            f"{self.shared_bytes} bytes of shared memory"
+        )
+
     def __str__(self) -> str:
         chosen = ", ".join(f"{name} {value}" for name, value in self.constants.items())
-        return (
-            f"sm_{self.capability}, {chosen}: {self.registers} registers per thread, "
-            f"{self.spilled_bytes} bytes spilled, {self.shared_bytes} bytes of shared memory"
-        )
+        return f"sm_{self.capability}, {chosen}: {self.needs}"
 
 
 def compiler_report(
@@ -82,11 +87,10 @@ def compiler_report(
         NotAKernel: the kernel uses more than Triton's language.
         UserError: the kernel does not compile; the message is the compiler's.
     """
-    jobs = [
-        (constants, _job(kernel, _recorded(launch, constants, out, inputs)[-1], capability))
-        for constants in configs
-        for capability in capabilities
-    ]
+    jobs = []
+    for constants in configs:
+        last = _recorded(launch, constants, out, inputs)[-1]
+        jobs += [(constants, _job(kernel, last, capability)) for capability in capabilities]
     needs = _compiled(kernel, [job for _, job in jobs])
     return [
         CompilerReport(job["capability"], dict(constants), **need)

@@ -66,6 +66,11 @@ class Rates:
         return max(moved / (MAX_CREDIBLE_SPEEDUP * self.bytes_per_s), flops / (MAX_CREDIBLE_SPEEDUP * self.flops_per_s))
 
 
+def size(shape: Shape) -> str:
+    """Write a shape, as in "8192 x 4096"."""
+    return " x ".join(map(str, shape))
+
+
 @dataclass(frozen=True)
 class RaceSetup:
     """Setup of a race between a kernel and a reference, for one shape.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlsys.grading.draws import Draws
 from mlsys.grading.kernels.backend import current_backend
-from mlsys.grading.kernels.race import Config, Launch, RaceSetup, Shape
+from mlsys.grading.kernels.race import Config, Launch, RaceSetup, Shape, size
 from mlsys.grading.timed import Timed
 from mlsys.grading.verdicts import Verdict, WrongAnswer
 from mlsys.measure.timing import Pair
@@ -68,7 +68,7 @@ class Speed:
         return tuple(
             Timed(
                 self.device,
-                " x ".join(map(str, shape)),
+                size(shape),
                 self.dtype,
                 pair.candidate_s,
                 pair.reference_s,
@@ -81,7 +81,7 @@ class Speed:
 
     def __str__(self) -> str:
         lines = [
-            f"{' x '.join(map(str, shape))}: {pair.candidate_s * 1e3:.3f} ms, {self.reference} "
+            f"{size(shape)}: {pair.candidate_s * 1e3:.3f} ms, {self.reference} "
             f"{pair.reference_s * 1e3:.3f} ms, {pair.ratio:.2f} of its speed ({pair.low:.2f} to {pair.high:.2f})"
             for shape, pair in self.pairs.items()
         ]
