@@ -4,14 +4,21 @@ The execution cache of the book compares the cells of a chapter only: an edited 
 old number on the page. Here the cache lives in a folder named after a fingerprint of the package, the recorded
 measurements, the figures and the pinned versions, and Sphinx reads every page again when the fingerprint changes.
 It also does when one of these extensions has changed, without executing the chapters.
+
+What a cell prints reaches the notebook in pieces, cut wherever the kernel happened to send them. The pieces are joined
+exactly as a chapter runs, so that two builds of one text are equal: joined later, by the page's renderer, they would
+lose the blank lines at their ends.
 """
 
 import hashlib
 import shutil
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import nbclient
+from jupyter_cache.executors import utils as executors
 from sphinx.application import Sphinx
 from sphinx.config import Config
 
@@ -54,8 +61,14 @@ def use_keyed_cache(app: Sphinx, config: Config) -> None:
     config["nb_execution_cache_path"] = str(caches / key)
 
 
+def join_printed_output() -> None:
+    """Let chapters run with the option that joins what a cell prints; no setting of the cache reaches it."""
+    executors.executenb = partial(nbclient.execute, coalesce_streams=True)
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx; a changed value of `course_fingerprint` makes it read every page again."""
+    join_printed_output()
     app.add_config_value("course_fingerprint", "", "env", [str])
     app.connect("config-inited", use_keyed_cache, priority=900)  # after the values of _config.yml are in place
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,8 +1,9 @@
 """Judge submissions on the workers of a cluster, in place of processes of this machine.
 
-Dask runs a task at least once, and counts a worker's death against every task that waits there. So the head gives each
-worker one submission at a time, and takes it back when that worker is gone: only this submission is tried again, and a
-late result of an earlier try is not asked for any more.
+Dask runs a task at least once, and counts a worker's death against every task that waits there. So the head counts
+itself: a worker holds the submission that it judges and the next one, which it begins while the head still writes down
+the last. When a worker is gone, both are taken back, only the one that it judged is counted as tried, and a late result
+of an earlier try is not asked for any more.
 
 Workers without a GPU judge all questions; those that then wait for a GPU are judged by workers that have one, with the
 same inputs. In a fleet of GPUs only, the workers judge everything on them, as one machine with a GPU does.
@@ -11,7 +12,7 @@ same inputs. In a fleet of GPUs only, the workers judge everything on them, as o
 import logging
 import queue
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -32,6 +33,8 @@ from mlsys.fleet.worker import CPU, GPU, PACKAGE, About, State
 
 MAX_LOSSES = 4
 """How many workers may be lost with one submission before it is refused."""
+AT_A_WORKER = 2
+"""Submissions that a worker holds while more of them wait: the one that it judges, and the next."""
 PATIENCE_S = 120.0
 """Longest wait for a scheduler, for a first worker, or for another one when all are lost, in seconds."""
 _LOOK_S = 0.5
@@ -131,7 +134,7 @@ class FleetPool:
         """Judge submissions, and yield each as it is done.
 
         Args:
-            tasks: the submissions, each taken when a worker is free; what is refused already comes back as it is.
+            tasks: the submissions, each taken when a worker has room; what is refused already comes back as it is.
 
         Raises:
             UserError: the scheduler or all workers are gone for too long.
@@ -154,7 +157,7 @@ class FleetPool:
 
         while more or running or steps[CPU] or steps[GPU]:
             self._look()
-            for address, kind in self._idle(running):
+            for address, kind in self._with_room(running, AT_A_WORKER if more else 1):
                 source = GPU if kind == GPU and steps[GPU] else CPU
                 if source != kind and self._of(source):
                     continue  # it is for those without a GPU
@@ -165,7 +168,10 @@ class FleetPool:
                     running[self._start(address, kind, step)] = address, step
             if not steps[CPU]:
                 yield from take()  # it is read while others are judged
-            for address, step in self._lost(running):
+            for address, step, judged_now in self._lost(running):
+                if not judged_now:
+                    steps[step.kind].appendleft(step)
+                    continue
                 self._say(f"worker {address} is gone; what it judged is judged again")
                 if step.losses + 1 < MAX_LOSSES:
                     steps[step.kind].append(replace(step, losses=step.losses + 1))
@@ -191,9 +197,11 @@ class FleetPool:
                 else:
                     yield judged
 
-    def _idle(self, running: dict[distributed.Future, tuple[str, _Step]]) -> list[tuple[str, str]]:
-        busy = {address for address, _ in running.values()}
-        return [(address, kind) for address, (kind, _) in self._workers.items() if address not in busy]
+    def _with_room(self, running: dict[distributed.Future, tuple[str, _Step]], most: int) -> list[tuple[str, str]]:
+        """Return the workers, with their kinds, that hold fewer than `most` submissions; idle ones come first."""
+        held = Counter(address for address, _ in running.values())
+        found = [(address, kind) for address, (kind, _) in self._workers.items() if held[address] < most]
+        return sorted(found, key=lambda one: held[one[0]])
 
     def _start(self, address: str, kind: str, step: _Step) -> distributed.Future:
         task = step.task
@@ -229,13 +237,16 @@ class FleetPool:
             self._refuse(address, str(error) or repr(error))
         return None
 
-    def _lost(self, running: dict[distributed.Future, tuple[str, _Step]]) -> list[tuple[str, _Step]]:
-        """Take back what was given to workers that are gone."""
+    def _lost(self, running: dict[distributed.Future, tuple[str, _Step]]) -> list[tuple[str, _Step, bool]]:
+        """Take back what was given to workers that are gone, each with whether its worker judged it or held it next."""
         lost = []
+        judged: set[str] = set()
         for future in [one for one, (address, _) in running.items() if address not in self._workers]:
             if future.status in ("finished", "error"):
                 continue  # its end is in the queue
-            lost.append(running.pop(future))
+            address, step = running.pop(future)
+            lost.append((address, step, address not in judged))  # what was given first is judged first
+            judged.add(address)
             with suppress(*_LOST):
                 future.release()
         return lost

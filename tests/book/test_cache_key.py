@@ -7,10 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import nbformat
 import pytest
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
+executors = pytest.importorskip("jupyter_cache.executors.utils", reason="mlsys[book] brings it")
 course_cache = pytest.importorskip("course_cache", reason="sphinx is not installed: mlsys[book] brings it")
 
 
@@ -144,3 +146,13 @@ def _built_page(root: Path) -> str:
     done = subprocess.run(build, cwd=root, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return re.sub(r"<[^>]+>", "", (root / "_build/html/book/page.html").read_text(encoding="utf-8"))
+
+
+def test_printed_output_does_not_depend_on_the_pieces_in_which_it_arrives() -> None:
+    course_cache.join_printed_output()
+    printed = 'print("one\\n")\nsys.stdout.flush(); time.sleep(0.3)\nprint("\\ntwo")'
+    cell = nbformat.v4.new_code_cell(f"import sys, time\n{printed}")
+    notebook = nbformat.v4.new_notebook(cells=[cell])
+    executors.single_nb_execution(notebook, cwd=None, timeout=60, allow_errors=False)
+    (output,) = notebook.cells[0].outputs
+    assert output["text"] == "one\n\n\ntwo\n"
