@@ -9,6 +9,7 @@ from html import escape
 
 from mlsys.errors import UnknownName
 from mlsys.grading.session.answers import begin_saving
+from mlsys.grading.session.failed_cells import watch_cells
 from mlsys.grading.session.work_log import begin_log
 
 OPEN, PASSING, ANSWERED = "not yet", "visible tests pass", "answered, checked when graded"
@@ -26,17 +27,28 @@ class Scorecard:
         self.state = dict.fromkeys(points, OPEN) | dict.fromkeys(gpu, GPU) | dict.fromkeys(read, READ)
         self.fraction = dict.fromkeys(points, 0.0)
         self.work_log = begin_log(points, self._outcome)
+        self._failed_cells = watch_cells()
         begin_saving(self.points)
 
     def passed(self, question: str, fraction: float = 1.0) -> None:
-        """Note that the visible tests of a question pass, or the part of its points that a measurement gives."""
+        """Note that the visible tests of a question pass, or the part of its points that a measurement gives.
+
+        Raises:
+            GradingError: the cell of the answer ended with an exception, so that a judge will not take it.
+        """
         self._known(question)
+        self._failed_cells.check()
         self.state[question], self.fraction[question] = PASSING, fraction
         print(f"Question {question}: visible tests pass ({_short(fraction * self.points[question])} points).")
 
     def answered(self, question: str) -> None:
-        """Note that a question is answered whose answer only the hidden tests know."""
+        """Note that a question is answered whose answer only the hidden tests know.
+
+        Raises:
+            GradingError: as in `passed`.
+        """
         self._known(question)
+        self._failed_cells.check()
         self.state[question] = ANSWERED
         print(f"Question {question}: answered. You will see whether it is right when the lab is graded.")
 

@@ -48,6 +48,7 @@ class Verdict:
         picture: where the errors of a wrong result are.
         lost: the process was killed from outside or lost with its sandbox, as far as we can tell; try it again.
         timed: the times of a race, shape by shape.
+        private: what an exception in a hidden test said, for whoever marks; it may quote the test's inputs.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Verdict:
     picture: "ErrorMap | None" = None
     lost: bool = False
     timed: tuple[Timed, ...] = ()
+    private: str = ""
 
     def __post_init__(self) -> None:
         if self.name not in VERDICTS:

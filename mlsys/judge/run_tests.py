@@ -84,12 +84,13 @@ def judge(
             error = Suspicious(f"{_DISHONEST}: {error}.")
         verdict, lines = describe_failure(error, {label})
         said = list(error.lines) if isinstance(error, StudentFailed) else []
-        message = verdict.message
+        message, private = verdict.message, ""
         if secret:
+            private = printable("\n".join([message, *said]))
             message, said = _without_inputs(error, verdict), own_lines(said, cells.all)
         message = printable(message) + _place(verdict, lines, hidden)
         lost = isinstance(error, StudentFailed) and error.lost
-        return replace(verdict, message=message, detail=printable("\n".join(said)), lost=lost)
+        return replace(verdict, message=message, detail=printable("\n".join(said)), private=private, lost=lost)
     finally:
         session.close()
 

@@ -74,6 +74,14 @@ def test_an_answer_cannot_tell_the_inputs_of_a_hidden_test(verdict, body, test):
     assert "271828" not in found.message + found.detail
 
 
+def test_what_an_exception_in_a_hidden_test_says_is_kept_for_whoever_marks(verdict):
+    found = verdict("def f(x):\n    return [x][1]", HIDDEN.format("f(271828)"))
+    assert "IndexError: list index out of range" in found.private
+    assert "your answer q, line 2: return [x][1]" in found.private
+    assert "out of range" not in found.message + found.detail
+    assert verdict("def f(x):\n    return [x][1]", "f(271828)").private == ""
+
+
 def test_files_that_fill_their_folder_are_a_limit_and_not_an_error_of_the_course(verdict):
     answer = "def f():\n    with open('/scratch/big', 'wb') as file:\n        while True: file.write(bytes(1 << 20))"
     found = verdict(answer, "f()")

@@ -22,7 +22,8 @@ WAITING = ("needs gpu", "needs review")
 class QuestionRecord:
     """How one question came out; `points` are those of the verdict, before a person's mark.
 
-    `picture` is what `ErrorMap.read` reads; `lost` says that its process was killed from outside in the last try;
+    `private` is for whoever marks and never for the student: it may quote a hidden test's inputs. `picture` is what
+    `ErrorMap.read` reads; `lost` says that its process was killed from outside in the last try;
     `timed` are the times of a race.
     """
 
@@ -38,6 +39,7 @@ class QuestionRecord:
     picture: dict[str, Any] | None = None
     lost: bool = False
     timed: tuple[Timed, ...] = ()
+    private: str = ""
 
     @property
     def waiting(self) -> float:
@@ -51,7 +53,7 @@ class QuestionRecord:
 
     def marked(self, points: float) -> "QuestionRecord":
         """Return the same question with the points that a person gave."""
-        return replace(self, verdict=MARKED, points=points, message="", detail="", picture=None)
+        return replace(self, verdict=MARKED, points=points, message="", detail="", private="", picture=None)
 
     @classmethod
     def of(
@@ -67,6 +69,7 @@ class QuestionRecord:
             max_points=max_points,
             message=verdict.message,
             detail=verdict.detail,
+            private=verdict.private,
             seconds=round(seconds, 3),
             picture=verdict.picture.plain() if verdict.picture else None,
             lost=verdict.lost,

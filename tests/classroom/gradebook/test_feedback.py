@@ -52,6 +52,13 @@ def test_a_question_is_called_once_by_its_letter_and_title(question: str, title:
     assert inner(page, f'a href="#question-{question}"') == heading
 
 
+def test_what_is_for_the_marker_alone_is_not_on_the_page() -> None:
+    record = QuestionRecord("k", "A kernel", "k-test", "error", 0, 1, "it failed", "line 2", private="input 271828")
+    page = render(Page("A lab", "ann", [QuestionResult(record)]))
+    assert "line 2" in page
+    assert "271828" not in page
+
+
 def test_code_in_messages_is_set_as_code() -> None:
     page = page_with("It is wrong.\nIn the test `f(x) < 3`.", repairs=["The cell `a-test` was missing."])
     message = inner(page, 'p class="message"')

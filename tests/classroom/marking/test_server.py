@@ -1,6 +1,7 @@
 """The server of the marking pages: who reaches it, what its forms do, and that answers cannot leave their place."""
 
 import sqlite3
+from dataclasses import replace
 
 import pytest
 from sqlalchemy.exc import OperationalError
@@ -50,6 +51,18 @@ def test_what_a_student_wrote_is_cleaned(course: Class, client: Client) -> None:
     shown = page.split('<div class="answer">')[1].split("</section>")[0]
     for sign in ("<script", "onerror", "<form", "<input", 'href="javascript'):
         assert sign not in shown
+
+
+def test_whoever_marks_sees_what_a_hidden_test_said(course: Class, client: Client) -> None:
+    store = course.marking.store
+    record = store.record("adding", "bob")
+    assert record
+    failed = replace(record.questions[0], verdict="error", private="IndexError: <b>271828</b>")
+    store.save_record(replace(record, questions=(failed, *record.questions[1:])))
+    (key,) = [one.key for one in course.marking.answers(failed.question) if one.student == "bob"]
+    _, page = client.get(f"/q/{failed.question}/{key}")
+    assert "for you, not for the student" in page
+    assert "IndexError: &lt;b&gt;271828&lt;/b&gt;" in page
 
 
 @pytest.mark.parametrize(
