@@ -95,14 +95,19 @@ class Server:
             ).fetchall()
         return [row[0] for row in rows]
 
+    def cut_connections(self) -> None:
+        """End all processes that serve a connection; one that its client has left may be gone already."""
+        for process in self.backends():
+            _kill(process, signal.SIGTERM)
+
     def _call(self, program: str, *words: str) -> None:
         done = subprocess.run([self._binaries / program, *words], capture_output=True, text=True, cwd="/", **self._user)
         assert done.returncode == 0, done.stderr
 
 
-def _kill(process: int) -> None:
+def _kill(process: int, how: int = signal.SIGKILL) -> None:
     with contextlib.suppress(ProcessLookupError):
-        os.kill(process, signal.SIGKILL)
+        os.kill(process, how)
 
 
 @pytest.fixture(scope="session")

@@ -193,8 +193,7 @@ def test_a_killed_connection_is_opened_again_with_its_lock(
     tree, store = moved
     with store.lock():
         for student in ("bob", "cid", "dan"):
-            for process in postgres.backends():
-                os.kill(process, signal.SIGTERM)
+            postgres.cut_connections()
             store.save_record(record(student))
             with pytest.raises(UserError, match="another grading run"):
                 store_of(tree).lock().__enter__()
@@ -219,8 +218,7 @@ def test_a_server_that_is_killed_and_starts_again_loses_nothing(
 def test_a_run_whose_lock_another_run_has_had_stops(moved: tuple[CourseTree, PostgresStore], postgres: Server) -> None:
     tree, store = moved
     with store.lock():
-        for process in postgres.backends():
-            os.kill(process, signal.SIGTERM)
+        postgres.cut_connections()
         with store_of(tree).lock():
             pass
         with pytest.raises(UserError, match="another run has worked there meanwhile"):
