@@ -133,6 +133,17 @@ def inspect_first(kernel: Any) -> Any:
     return _InspectedFirst(kernel)
 
 
+def kernels_own(error: Exception) -> Exception:
+    """Return what Triton's interpreter raised in a launch as an exception of the kernel's line; any other as it is."""
+    if "triton.runtime.interpreter" not in sys.modules:
+        return error
+    from triton.runtime.errors import InterpreterError
+
+    from mlsys.grading.hazards.interpret import KernelError, kernel_error
+
+    return kernel_error(error) if isinstance(error, InterpreterError) and not isinstance(error, KernelError) else error
+
+
 def inspected(kernel: Any) -> Any:
     """Return a kernel whose launches are inspected where Triton interprets it; any other kernel as it is."""
     if "triton.runtime.interpreter" not in sys.modules:

@@ -84,12 +84,28 @@ def run_programs(
             raise
         except Exception as error:
             program = tuple(int(index) for index in np.unravel_index(number, grid))
-            raise KernelError(f"{_line_of(error, program)}: {type(error).__name__}: {error}") from error
+            raise _kernel_error(error, program) from error
 
 
-def _line_of(error: Exception, program: tuple[int, ...]) -> Place | str:
-    """Return the line of the kernel that raised an exception, or the program if no line did."""
-    for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
+def kernel_error(error: InterpreterError) -> KernelError:
+    """Return what Triton's own interpreter raised in a launch as the exception of the kernel's line."""
+    program = tuple(map(int, interpreter.interpreter_builder.grid_idx or ()))
+    while len(program) > 1 and program[-1] == 0:  # a launch has three dimensions; those at the end are mostly unused
+        program = program[:-1]
+    return _kernel_error(error.__cause__ or error, program)
+
+
+def _kernel_error(error: BaseException, program: tuple[int, ...]) -> KernelError:
+    errors = [error]
+    while isinstance(errors[-1], InterpreterError) and errors[-1].__cause__ is not None:  # of a function it calls
+        errors.append(errors[-1].__cause__)
+    return KernelError(f"{_line_of(errors, program)}: {type(errors[-1]).__name__}: {errors[-1]}")
+
+
+def _line_of(errors: list[BaseException], program: tuple[int, ...]) -> Place | str:
+    """Return the innermost line of the kernel that raised an exception and its causes; the program if no line did."""
+    steps = [step for error in errors for step in traceback.walk_tb(error.__traceback__)]
+    for frame, line in reversed(steps):
         file = frame.f_code.co_filename
         if _is_kernel(file):
             return Place(line_in_cell(file, line), linecache.getline(file, line).strip(), program)

@@ -12,6 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mlsys.grading.hazards.finding import LINES
+from mlsys.grading.hazards.inspection import kernels_own
 from mlsys.grading.kernels.compiler_report import most_needed
 from mlsys.grading.kernels.guard import call_guarded, launch_guarded
 from mlsys.grading.kernels.notebook import check_source
@@ -82,7 +83,13 @@ class LocalBackend:
 
     def call(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """See `Backend`."""
-        return call_guarded(function, args, kwargs)
+        try:
+            return call_guarded(function, args, kwargs)
+        except Exception as error:
+            own = kernels_own(error)
+            if own is error:
+                raise
+            raise own from error
 
     def launch(
         self,

@@ -1,3 +1,7 @@
+import os
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -97,3 +101,57 @@ def test_zeros_ones_and_full_hold_what_they_say():
 
 def test_empty_tensors_and_scalars_pass_through():
     assert guarded(lambda x, n: torch.empty(0, n))(torch.empty(0, 3), 4).shape == (0, 4)
+
+
+KERNEL = """
+import torch
+import triton
+import triton.language as tl
+
+from mlsys import grading
+
+
+@triton.jit
+def helper(x, N: tl.constexpr):
+    return x + tl.zeros((N + 1,), tl.float32)
+
+
+@triton.jit
+def add(x_ptr, out_ptr, n, N: tl.constexpr):
+    i = tl.program_id(0) * N + tl.arange(0, N)
+    x = tl.load(x_ptr + i, mask=i < n)
+    tl.store(out_ptr + i, {}, mask=i < n)
+
+
+def f(x):
+    out = torch.empty_like(x)
+    add[(2,)](x, out, x.numel(), N=4)
+    return out
+
+
+try:
+    grading.guarded(f)(torch.ones(8))
+except Exception as error:
+    print(error._render_traceback_()[0])
+"""
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (
+            "x + nothing",
+            "line 18 (`tl.store(out_ptr + i, x + nothing, mask=i < n)`), program 0: NameError: name 'nothing'",
+        ),
+        (
+            "helper(x, N)",
+            "line 11 (`return x + tl.zeros((N + 1,), tl.float32)`), program 0: ValueError: Shape element 0",
+        ),
+    ],
+)
+def test_what_the_interpreter_raises_comes_with_the_kernels_line_alone(tmp_path, value, said):
+    script = tmp_path / "cell.py"
+    script.write_text(KERNEL.format(value))
+    environment = os.environ | {"TRITON_INTERPRET": "1"}
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, env=environment, check=True)
+    assert f"ERROR: {said}" in done.stdout
