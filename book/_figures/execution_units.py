@@ -119,7 +119,7 @@ def _operand(ax: Axes, operand: Operand, lane: int) -> None:
             ax.add_patch(Rectangle(corner, 0.88, 0.88, facecolor=fill, edgecolor=edge, linewidth=1.2, zorder=above))
             held_by, number = holder(operand, row, column)
             text = f"{held_by}" if not mine else f"#{number}"
-            ax.text(column + 0.5, row + 0.53, text, ha="center", va="center", fontsize=6.5, zorder=3)
+            ax.text(column + 0.5, row + 0.53, text, ha="center", va="center", fontsize=8, zorder=3)
     ax.set(xlim=(0, columns), ylim=(rows, 0), aspect="equal")
     ax.axis("off")
 
@@ -133,13 +133,13 @@ def thousandfold() -> None:
         years, rates = [year for _, year, _ in found], [rate for *_, rate in found]
         ax.plot(years, rates, "o--" if kind == "as in the chart" else "o-", color=colors[tone], label=kind)
     for name, year, rate in peaks("as in the chart"):
-        ax.annotate(name, (year, rate), xytext=(0, 7), textcoords="offset points", ha="center", fontsize=9)
+        ax.annotate(name, (year, rate), xytext=(-4, 5), textcoords="offset points", ha="right", fontsize=9)
     ax.set(
         yscale="log",
         xlabel="year",
         ylabel="peak, trillions of operations per second",
         ylim=(2, 12000),
-        xlim=(2011, 2023),
+        xlim=(2010.3, 2023),
     )
     ax.legend(loc="upper left", frameon=False)
 

@@ -251,7 +251,7 @@ def against_occupancy(points: Mapping[str, tuple[float, float, str]]) -> None:
         library = name == "cuBLAS"
         ax.plot(share, rate, "s" if library else "o", color=colors["OrangeLine" if library else "BlueLine"])
         if side:
-            offset, align = {"left": ((-8, 0), "right"), "right": ((8, 0), "left"), "above": ((-8, 11), "left")}[side]
+            offset, align = {"left": ((-8, 0), "right"), "right": ((8, -6), "left"), "above": ((-8, 11), "left")}[side]
             style = {
                 "va": "center",
                 "ha": align,

@@ -51,8 +51,6 @@ def heatmap() -> None:
     grid = np.array(amdahl_grid([float(1 - x) for x in serial], [float(x) for x in speedups]))
     pale = ListedColormap(plt.get_cmap("YlGnBu")(np.linspace(0, 0.55, 128)))  # the numbers on the lines stay legible
     shown = ax.pcolormesh(speedups, serial, np.log10(grid), cmap=pale, shading="gouraud", rasterized=True)
-    lines = ax.contour(speedups, serial, grid, levels=LEVELS[1:], colors=colors["primary"], linewidths=0.9)
-    ax.clabel(lines, fmt=lambda level: f"{level:g}x", fontsize=8)
     ax.set(
         xscale="log",
         yscale="log",
@@ -60,6 +58,8 @@ def heatmap() -> None:
         ylabel=said("its share p of the time"),
     )
     ax.invert_yaxis()
+    lines = ax.contour(speedups, serial, grid, levels=LEVELS[1:], colors=colors["primary"], linewidths=0.9)
+    ax.clabel(lines, fmt=lambda level: f"{level:g}x", fontsize=9)  # the room for a label depends on the axes
     ticks = (0.8, 0.9, 0.95, 0.99, 0.999)
     ax.yaxis.set_major_locator(FixedLocator([1 - p for p in ticks]))
     ax.yaxis.set_minor_locator(NullLocator())

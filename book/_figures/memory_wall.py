@@ -149,7 +149,8 @@ def growth() -> None:
                 )
     for chip, year, bandwidth in zip(GPUS_SINCE_2012, years, bandwidths, strict=True):
         name = short(Hardware.get(chip))
-        ax.annotate(name, (year, bandwidth), xytext=(3, -7), textcoords="offset points", va="top", fontsize=9)
+        place = {"xytext": (0, -7), "ha": "center"} if chip == "p100-sxm2" else {"xytext": (3, -7)}  # V100 comes next
+        ax.annotate(name, (year, bandwidth), textcoords="offset points", va="top", fontsize=9, **place)
     ax.set_xticks(range(2012, 2026, 2))
     ax.set_yticks([1, 10, 100, 1000], ["1", "10", "100", "1,000"])
     ax.set(ylabel="growth since 2012 (K20X = 1)", xlim=(2011.5, 2026), ylim=(0.6, 2600))
@@ -204,7 +205,7 @@ def energies(shown: Mapping[str, str], basis_id: str = "horowitz-45nm") -> None:
     ax.set_xscale("log")
     ax.set(yticks=range(len(values)), yticklabels=list(shown), xlim=(0.01, 4000))
     ax.set_xticks([0.01, 0.1, 1, 10, 100, 1000], ["0.01", "0.1", "1", "10", "100", "1,000"])
-    ax.set_xlabel(f"energy of one, pJ ({chosen.node})")
+    ax.set_xlabel(f"energy of one operation or access, pJ ({chosen.node})")
     ax.minorticks_off()
     ax.invert_yaxis()
     ax.grid(visible=False, axis="y")

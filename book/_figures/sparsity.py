@@ -63,7 +63,7 @@ def _box(
 ) -> None:
     colors = viz.COLORS
     fill, edge = (colors[f"{tone}L"], colors[f"{tone}Line"]) if tone else ("white", colors["grid"])
-    ax.add_patch(Rectangle((x, y), *size, facecolor=fill, edgecolor=edge, linewidth=0.7))
+    ax.add_patch(Rectangle((x, y), *size, facecolor=fill, edgecolor=edge, linewidth=0.7, zorder=2 if tone else 1))
     ink = colors["primary"] if tone else "#69717d"
     ax.text(x + size[0] / 2, y + size[1] / 2 + 0.04, str(text), ha="center", va="center", fontsize=8, color=ink)
 
@@ -92,7 +92,7 @@ def _csr(ax: Axes, top: float, matrix: NDArray[np.float16], form: CSR) -> None:
     painted[rows, form.columns] = tones
     _grid(ax, top, matrix, painted)
     pointers = [TONES[row % 2] for row in range(len(matrix))]
-    _strip(ax, top + 1, "row pointers", list(form.row_pointers), [*pointers, None])
+    _strip(ax, top + 1, "row pointers", list(form.row_pointers), [*pointers, "Violet"])
     _strip(ax, top + 3.8, "columns", list(form.columns), tones)
     _strip(ax, top + 6.6, "values", [int(value) for value in form.values], tones)
 
@@ -106,7 +106,7 @@ def _bsr(ax: Axes, top: float, matrix: NDArray[np.float16], form: BSR) -> None:
         painted[row * block : (row + 1) * block, column * block : (column + 1) * block] = tone
     _grid(ax, top, matrix, painted)
     pointers = [TONES[row % 2] for row in range(len(form.row_pointers) - 1)]
-    _strip(ax, top + 0.8, "row pointers, in blocks", list(form.row_pointers), [*pointers, None])
+    _strip(ax, top + 0.8, "row pointers, in blocks", list(form.row_pointers), [*pointers, "Violet"])
     _strip(ax, top + 3.4, "columns, in blocks", list(form.columns), tones)
     ax.text(ARRAYS, top + 5.85, "values, block after block", fontsize=9, va="bottom")
     for place, (values, tone) in enumerate(zip(form.blocks, tones, strict=True)):
@@ -149,7 +149,7 @@ def tuning(found: Mapping[str, Mapping[float, tuple[float, float]]], untouched: 
     ax.xaxis.set_major_locator(FixedLocator(shares))
     ax.xaxis.set_minor_locator(NullLocator())
     ax.set_xticklabels([f"{share:g}" for share in shares])
-    ax.set_ylim(bottom=untouched - 0.35)
+    ax.set_ylim(untouched - 0.35, 5.5)
     ax.legend(title="zeros; dotted: before tuning")
 
 

@@ -119,13 +119,13 @@ def demand() -> None:
     for run in runs:
         if run.year > 2012:
             at = (run.year, run.flops.m / series["VioletLine"][1][0])
-            above = run.year == 2024
+            left = run.year in (2019, 2020, 2024)
             ax.annotate(
                 run.name,
                 at,
-                xytext=(0, 7) if above else (5, -9),
+                xytext=(-8, 4) if left else (5, -9),
                 textcoords="offset points",
-                ha="center" if above else "left",
+                ha="right" if left else "left",
                 color=colors["VioletLine"],
                 fontsize=9,
             )
@@ -140,7 +140,7 @@ def s_curves() -> None:
     _, ax, colors, _ = viz.setup_plot(figsize=(WIDTH, 2.7))
     years = np.arange(1980, 2041)
     for curve, color, name, at in (
-        (growth.GENERAL_PURPOSE, "BrownLine", "general-purpose", (1981, 40)),
+        (growth.GENERAL_PURPOSE, "BrownLine", "general-purpose", (1982, 140)),
         (growth.DOMAIN_SPECIFIC, "BlueLine", "domain-specific", (2016, 8000)),
     ):
         ax.semilogy(years, [curve.at(float(year)) for year in years], color=colors[color])

@@ -4,9 +4,9 @@
 courseFigure.start("amdahl", "orange: not accelerated · blue: accelerated", ({ controls, svg, result }, numbers, redraw) => {
   const { said, slider, plain, value } = courseFigure;
   const STEPS = 300;
-  // Both sliders are logarithmic: the share by what it leaves, the speedup by itself.
-  const shareAt = (place) => 1 - Math.pow(1 - numbers.largest.p, place / STEPS);
-  const speedupAt = (place) => Math.pow(numbers.largest.s, place / STEPS);
+  // Both sliders are logarithmic: the share by what it leaves, the speedup by itself. What is computed is what is shown.
+  const shareAt = (place) => Number(d3.format(".3f")(1 - Math.pow(1 - numbers.largest.p, place / STEPS)));
+  const speedupAt = (place) => Number(d3.format(".3r")(Math.pow(numbers.largest.s, place / STEPS)));
   const sayShare = (place) => d3.format(".3~f")(shareAt(place));
   const saySpeedup = (place) => d3.format(".3~r")(speedupAt(place));
   const share = slider(controls, said("Accelerated share p of the time"), 1, sayShare, redraw);

@@ -1,7 +1,7 @@
 // The occupancy explorer: the warp slots of one SM, what each resource allows, and the bytes in flight.
 "use strict";
 
-courseFigure.start("occupancy", "Above: warp slots, a color for each block. Below: how many blocks each resource " +
+courseFigure.start("occupancy", "Above: warp slots, neighboring blocks in different colors. Below: how many blocks each resource " +
   "allows; the shortest bar is the limit. At the bottom: bytes in flight, and the band that keeps the memory busy.",
 ({ controls, svg, result }, numbers, redraw) => {
   const { choice, judged, nextId, plain, value } = courseFigure;

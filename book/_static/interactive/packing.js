@@ -67,7 +67,7 @@ courseFigure.start("packing", "Left: the weights, in groups of four. Blue: what 
     const lost = d3.sum(groups, (group, k) => group.filter((x, place) => x !== 0 && !kept[k].includes(place)).length);
     result.html(`${value("before", before, before)} bytes become <strong>${value("after", packed, packed)}</strong>: ${values} for
       the values and ${packed - values} for the metadata, so the weights are
-      <strong>${value("ratio", before / packed, d3.format(".3~r")(before / packed))} times</strong> smaller. The metadata in hexadecimal:
+      <strong>${value("factor", before / packed, d3.format(".3~r")(before / packed))} times</strong> smaller. The metadata in hexadecimal:
       ${value("metadata", word, `0x${word.toString(16).toUpperCase().padStart(groups.length, "0")}`)}, with the first group in the
       last digit. ${lost ? `Pruning sets ${value("lost", lost, lost)} ${lost === 1 ? "weight" : "weights"} to zero.`
         : `Pruning ${value("lost", 0, "changes nothing")}: the weights are 2:4 already.`}`);

@@ -1,7 +1,8 @@
 // The timeline: a year or a step selects a chip; its dot is filled, and a sentence says what it gained at what price.
 "use strict";
 
-courseFigure.start("timeline", "Each row is a limit that chips were made to lift; the filled dot is the chip below.",
+courseFigure.start("timeline", "The first three rows are limits that chips were made to lift, the last has chips for one job; the filled dot is the chip " +
+  "below.",
   ({ controls, svg, result }, numbers, redraw) => {
   const { number, value } = courseFigure;
   const { chips, rows } = numbers;
