@@ -177,7 +177,7 @@ def layers(roofline: Roofline, ops: Mapping[tuple[int, ...], Op], rows: Mapping[
     ax.plot(at, theirs, "+", label="measured, cuDNN", **look)
     ax.set(xscale="log", yscale="log", xlabel="FLOP per byte", ylabel="TFLOP/s", xlim=(low, high), ylim=(18, 1500))
     ax.set_xticks([32, 64, 128, 256, 512, 1024], ["32", "64", "128", "256", "512", "1024"])
-    ax.set_yticks([20, 50, 100, 200, 500, 1000], ["20", "50", "100", "200", "500", "1000"])
+    ax.set_yticks([20, 50, 100, 200, 500, 1000], ["20", "50", "100", "200", "500", "1,000"])
     ax.minorticks_off()
     ax.legend(loc="lower right", fontsize=9)
 

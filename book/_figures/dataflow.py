@@ -59,7 +59,7 @@ def _panel(ax: Axes, left: float, top: float, title: str, held: Mapping[str, str
             )
         words = f"{name}\n{held.get(name, 'move' if name != 'sums' else 'come and go')}"
         below = top + 5.2
-        ax.text(left + across + side / 2, below, words, ha="center", va="top", fontsize=8, color=line)
+        ax.text(left + across + side / 2, below, words, ha="center", va="top", fontsize=8.5, color=line)
 
 
 def traffic(m: int, n: int, k: int, buffer: int) -> None:

@@ -58,7 +58,7 @@ def crossing(chips: Mapping[str, tuple[Accelerator, float]], at: float, precisio
     ax.plot([at], [equal], "o", color=colors["primary"])
     ax.annotate(f"equal at {at:.0f}", (at, equal), xytext=(-8, -16), textcoords="offset points", ha="right")
     ax.set(xlabel="FLOP per byte", ylabel="dollars for $10^{18}$ FLOP", ylim=(0.4, 60))
-    ax.set_xticks([10, 100, 1000], ["10", "100", "1000"])
+    ax.set_xticks([10, 100, 1000], ["10", "100", "1,000"])
     ax.set_yticks([1, 10], ["1", "10"])
     ax.legend(loc="upper right")
 
@@ -108,5 +108,5 @@ def paid(prices: Mapping[str, float], sheet: float, sheet_name: str) -> None:
     ax.set(xscale="log", yticks=range(len(prices)), yticklabels=list(prices), xlabel="dollars for $10^{18}$ operations")
     ax.set_xlim(0.1, 3000)
     ax.set_ylim(len(prices) - 0.5, -0.6)
-    ax.set_xticks([1, 10, 100, 1000], ["1", "10", "100", "1000"])
+    ax.set_xticks([1, 10, 100, 1000], ["1", "10", "100", "1,000"])
     ax.grid(visible=False, axis="y")

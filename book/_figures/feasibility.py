@@ -147,6 +147,6 @@ def floor(kernels: Sequence[Timed]) -> None:
     ax.loglog(ends, ends, color=colors["primary"], linewidth=1.2)
     ax.text(230, 130, "as the gates say", rotation=36, rotation_mode="anchor", fontsize=8.5)
     ax.set(xlabel="time that the gates say, µs", ylabel="measured, µs", xlim=ends, ylim=(2, 3000))
-    ax.set_xticks([1, 10, 100, 1000], ["1", "10", "100", "1000"])
-    ax.set_yticks([10, 100, 1000], ["10", "100", "1000"])
+    ax.set_xticks([1, 10, 100, 1000], ["1", "10", "100", "1,000"])
+    ax.set_yticks([10, 100, 1000], ["10", "100", "1,000"])
     ax.legend(loc="upper left")

@@ -136,7 +136,7 @@ def registers(by_steps: Mapping[int, Mapping[str, int]], by_numbers: Mapping[int
     for numbers, one in by_numbers.items():
         if one["stored"]:
             right.plot(numbers, one["registers"], "o", color=colors["RedLine"], markersize=8)
-            right.text(numbers, one["registers"] - 22, "spills", color=colors["RedLine"], ha="right", va="top",
+            right.text(numbers, one["registers"] - 45, "spills", color=colors["RedLine"], ha="right", va="top",
                        weight="bold")  # fmt: skip
     left.text(1, MOST_REGISTERS - 7, "most that a thread can have", va="top", fontsize=8.5)
     left.set(xlabel="element-wise steps", ylabel="registers of a thread", ylim=(0, 275))

@@ -77,7 +77,7 @@ def rates(rows: Sequence[Row], fixed_s: float, peak_gb_s: float) -> None:
     _, ax, colors, _ = viz.setup_plot(figsize=(WIDTH, 3.5))
     curve = np.geomspace(4096, 2**28, 120)
     model = curve / (1e9 * fixed_s + curve / peak_gb_s)
-    ax.plot(curve, model, "--", color=colors["primary"], linewidth=1.2, label="L + D/BW")
+    ax.plot(curve, model, "--", color=colors["primary"], linewidth=1.2, label="D / (L + D/BW)")
     half = fixed_s * peak_gb_s * 1e9
     ax.plot([half, half, 4096], [0.13, peak_gb_s / 2, peak_gb_s / 2], ":", color=colors["primary"], linewidth=1.2)
     for variant, (color, label) in CURVES.items():

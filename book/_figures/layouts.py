@@ -61,7 +61,7 @@ def sweep(rows: Sequence[Row], pieces: Mapping[int, Callable[[int], float]]) -> 
     ax.plot(strides, [1e6 * row.median_s for row in rows], "o", color=colors["RedLine"], label="measured")
     ax.set(xscale="log", yscale="log", xlabel="stride, in numbers of 4 bytes", ylabel="time, µs")
     ax.set_xticks(strides, [str(stride) for stride in strides])
-    ax.set_yticks([50, 100, 200, 500, 1000], ["50", "100", "200", "500", "1000"])
+    ax.set_yticks([50, 100, 200, 500, 1000], ["50", "100", "200", "500", "1,000"])
     ax.minorticks_off()
     ax.set_ylim(45, 1900)
     ax.legend(loc="upper left", frameon=False)

@@ -62,7 +62,7 @@ def published(room_gb: float) -> None:
         heights = [kept_gb(run, way) for run in RUNS]
         ax.bar([at + 0.27 * (place - 1) for at in range(len(RUNS))], heights, width=0.25, color=colors[tone], label=way)
     ax.axhline(room_gb, color=colors["primary"], linestyle="--", linewidth=1.2)
-    ax.text(-0.45, room_gb + 2, "all memory of an A100", color=colors["primary"])
+    ax.text(-0.45, room_gb + 4, "all memory of an A100", color=colors["primary"])
     ax.set(xticks=range(len(RUNS)), xticklabels=list(RUNS), ylabel="kept by a device, GB", xlabel="parameters")
     ax.grid(visible=False, axis="x")
     ax.legend(loc="upper left", frameon=False, bbox_to_anchor=(0, 1.0))

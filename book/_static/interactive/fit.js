@@ -1,7 +1,7 @@
 // The calculator of memory: what a job needs, in parts, against the memory of a chip, and the largest batch that fits.
 "use strict";
 
-courseFigure.start("fit", "blue: weights · orange: gradients and optimizer · green: activations · gray: KV cache · dashed: " +
+courseFigure.start("fit", "blue: weights · orange: gradients and optimizer · green: activations · violet: KV cache · dashed: " +
   "the chip's memory", ({ controls, svg, result }, numbers, redraw) => {
   const { amount, choice, number, plain, value } = courseFigure;
   const PARTS = ["weights", "gradients and optimizer", "activations", "KV cache"];

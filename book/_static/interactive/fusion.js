@@ -7,7 +7,7 @@ courseFigure.start("fusion", "Green boxes are kernels, with their operations ins
   const { amount, choice, nextId, number, value } = courseFigure;
   const MOST_REGISTERS = 255;
 
-  const chosen = choice(controls, "Chain", () => { offer(); redraw(); });
+  const chosen = choice(controls, "Chain", () => { offer(); redraw(); }, true);
   const launches = choice(controls, "Launches", redraw);
   const rows = number(controls, "Rows", numbers.rows, () => numbers.limits, redraw);
   const places = controls.append("fieldset").attr("class", "field wide cuts");

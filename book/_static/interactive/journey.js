@@ -87,7 +87,7 @@ courseFigure.start("journey", "A line for each memory, up to its size. It is fla
       const tone = ["C", "B", "A"][place];
       const ends = d3.range(0, 101).map((step) => Math.pow(level.capacity, step / 100));
       svg.append("path").attr("class", `level ${tone}`).attr("d", line.y((bytes) => y(seconds(level, bytes)))(ends));
-      svg.append("text").attr("class", `wait ${tone}`).attr("x", x(1.5)).attr("y", y(level.latency) + (place === 1 ? 17 : -7)).text(level.name);
+      svg.append("text").attr("class", `wait ${tone}`).attr("x", x(1.5)).attr("y", y(level.latency) + (place === 1 ? 17 : -7)).text(few ? level.name.replace(" memories", "") : level.name);
       svg.append("circle").attr("class", `bend ${tone}`).attr("r", 6).attr("cx", x(bend(level)))
         .attr("cy", y(seconds(level, bend(level))));
       if (size <= level.capacity) {
