@@ -1,4 +1,4 @@
-"""Where a line must not break: between a number and its unit, and between a formula and the mark that follows it."""
+"""Where a line must not break: in products such as 4 × 4, before units, and between a formula and the mark after it."""
 
 import re
 from typing import Any
@@ -10,11 +10,15 @@ UNBROKEN = "course-unbroken"
 """Class of what stays on one line, in the style sheet."""
 
 _AMOUNT = re.compile(r"(?<=\d) (?=[^\W\d]\S{0,8}$)")
+_TIMES = re.compile(r"(?<=\d) × (?=\d)")
 _MARKS = re.compile(r"[.,;:!?)\]]+")
 
 
 def keep_together(app: Sphinx, page: nodes.document, name: str) -> None:
-    """Join computed numbers with their units, and formulas with the marks after them."""
+    """Join the factors of products, computed numbers with their units, and formulas with the marks after them."""
+    for text in [text for text in page.findall(nodes.Text) if _TIMES.search(str(text))]:
+        if not isinstance(text.parent, (nodes.literal, nodes.math, nodes.FixedTextElement)):
+            text.parent.replace(text, nodes.Text(_TIMES.sub("\u00a0×\u00a0", str(text))))
     for computed in page.findall(lambda node: "pasted-text" in getattr(node, "attributes", {}).get("classes", ())):
         for text in list(computed.findall(nodes.Text)):
             text.parent.replace(text, nodes.Text(_AMOUNT.sub("\u00a0", str(text))))

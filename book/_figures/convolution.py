@@ -101,7 +101,7 @@ def errors(found: Mapping[str, Mapping[int, float]], rounding: Mapping[str, floa
         ax.text(taps**2 * 1.08, rounding[form], form.upper(), color=color, ha="right", va="center", fontsize=10)
         for outputs, count, value in zip(by_outputs, counts, values, strict=True):
             if form == "bf16":
-                ax.text(count, value * 1.7, f"{outputs} × {outputs}", ha="center", fontsize=9, color=color)
+                ax.text(count, value * 2.6, f"{outputs} × {outputs}", ha="center", fontsize=9, color=color)
     ax.set(xscale="log", yscale="log", xlabel="multiplications for a result and a channel", ylabel="relative error")
     ax.set_xlim(13.5, 1.55)
     ax.set_ylim(5e-9, 1)

@@ -26,6 +26,8 @@ def growth(sizes: int, parallel: int) -> None:
         name = f"{levels} level{'s' if levels > 1 else ''}"
         ax.annotate(name, (7, counts[-1]), xytext=(6, 0), textcoords="offset points", va="center", fontsize=9)
     ax.set(yscale="log", xlabel="loops of the nest", ylabel="mappings, at most", xlim=(2.8, 7.9), xticks=list(loops))
+    powers = range(3, 28, 3)
+    ax.set_yticks([10.0**power for power in powers], [f"$10^{{{power}}}$" for power in powers])
 
 
 def stacked(ax: Axes, place: float, moved: Accesses, width: float = 0.7) -> None:

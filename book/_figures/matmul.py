@@ -36,9 +36,11 @@ def against_size(rows: Sequence[Row], library: Sequence[Row], peaks: Sequence[tu
         for found, style, name in ((rows, "o-", "Triton"), (library, "s--", "cuBLAS")):
             points = sorted((row.shape[0], row.achieved) for row in found if row.dtype == dtype)
             sides, rates = zip(*points, strict=True)
-            ax.plot(sides, rates, style, color=colors[tone], markersize=5, linewidth=1.3, label=f"{name}, {dtype}")
+            ax.plot(
+                sides, rates, style, color=colors[tone], markersize=5, linewidth=1.3, label=f"{name}, {dtype.upper()}"
+            )
         ax.axhline(peak, color=colors[tone], linestyle=":", linewidth=1.5)
-        ax.text(1000, peak * 1.05, f"peak, {dtype}", color=colors[tone], fontsize=9, va="bottom")
+        ax.text(1000, peak * 1.05, f"peak, {dtype.upper()}", color=colors[tone], fontsize=9, va="bottom")
     ax.set_xscale("log")
     ax.set_yscale("log")
     ax.set(xlabel="side of the matrices, elements", ylabel="rate, TFLOP/s", xlim=(900, 9200), ylim=(25, 1600))

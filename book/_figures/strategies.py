@@ -329,7 +329,7 @@ def ladder(steps: Mapping[str, tuple[float, float]], least_s: float) -> None:
     ax.axvline(1e3 * least_s, color=colors["primary"], linestyle="--", linewidth=1.3)
     ax.text(1e3 * least_s + 0.05, 2.5, "at the roofs", va="center", fontsize=9)
     ax.set_yticks(range(len(steps)), list(steps))
-    ax.set(xlabel="ms for 53 layers", xlim=(0, 5), ylim=(2.75, -0.5))
+    ax.set(xlabel="ms for 53 layers", xlim=(0, 5.4), ylim=(2.75, -0.5))
     ax.grid(visible=False, axis="y")
     ax.legend(loc="lower right", fontsize=9)
 

@@ -14,14 +14,18 @@ NAMES = {"the rest": "normalizations, activations, sums", "classifier": "last pr
 """Groups whose name in the figure is another."""
 
 
+ATTENTION = {"ws": "keys and values stay", "os": "sums stay", "is": "queries and shares stay"}
+"""What stays in attention, which has no weights: its second operands are keys and values."""
+
+
 def ways() -> dict[str, str]:
     """The ways to map a group, as the reader sees them."""
     from _figures.strategies import FLOWS
 
     return {
         **FLOWS,
-        **{f"{flow}-apart": f"three kernels, {text}" for flow, text in FLOWS.items()},
-        **{f"{flow}-fused": f"one kernel, {text}" for flow, text in FLOWS.items()},
+        **{f"{flow}-apart": f"three kernels, {text}" for flow, text in ATTENTION.items()},
+        **{f"{flow}-fused": f"one kernel, {text}" for flow, text in ATTENTION.items()},
         "apart": "kernels of their own",
         "joined": "activations and sums joined to products",
     }

@@ -109,5 +109,5 @@ def test_one_group_can_be_mapped_alone(browser: Any, site: Path) -> None:
     after = float(figure.locator(".result data.time").get_attribute("value"))
     options = figures.choices(figures.machines()["tpu-v4"], figures.vit(32))["attention"]
     assert before - after == pytest.approx(options["ws-apart"].time_s - options["ws-fused"].time_s)
-    assert "one kernel, weights stay" in figure.locator(".result").inner_text()
+    assert "one kernel, keys and values stay" in figure.locator(".result").inner_text()
     page.close()

@@ -1,7 +1,7 @@
 // The sweep of one query over blocks of keys: the largest score, and what the sum and the output keep and gain.
 "use strict";
 
-courseFigure.start("attention", "Above: the scores; the dark ones are this block's, and the line is the largest so far. " +
+courseFigure.start("attention", "Above: the scores; the strong blue ones are this block's, and the line is the largest so far. " +
   "Below: dotted, what was gathered before; blue, what the factor leaves of it; orange, what this block adds.",
 ({ controls, svg, result }, numbers, redraw) => {
   const { choice, slider, value } = courseFigure;

@@ -1,9 +1,9 @@
 // The player of windows: a filter over an image, the matrix that im2col writes, and the tile that an implicit GEMM reads.
 "use strict";
 
-courseFigure.start("convolution", "Each pixel is drawn as its four channels, side by side. Blue: numbers of the image; white: zeros " +
+courseFigure.start("convolution", "Each pixel is drawn as its four channels, side by side. Blue: numbers of the image; empty: zeros " +
   "of the border. The thin frame is the window of the chosen result pixel, in the image and as a row of the matrix. The thick " +
-  "frame is the tile of one step; what it reads is orange, and pale orange where that is a zero. Pale columns belong to other " +
+  "frame is the tile of one step; what it reads is orange, and faint orange where that is a zero. Faint columns belong to other " +
   "groups.",
 ({ controls, svg, result }, numbers, redraw) => {
   const { choice, number, slider, value, plain } = courseFigure;

@@ -1,8 +1,8 @@
 // The player of loop orders: order by order, what a nest of five loops moves of each operand, and the best so far.
 "use strict";
 
-courseFigure.start("mapping", "Each bar is one order of the loops, from below: blue weights, orange inputs, green sums. " +
-  "The dark mark on top is the order that is shown; the dashed line is what any order must move.",
+courseFigure.start("mapping", "Each bar is one order of the loops, and its height counts accesses, from below: blue weights, orange inputs, green sums. " +
+  "The small mark on top is the order that is shown; the dashed line is what any order must move.",
 ({ controls, svg, result }, numbers, redraw) => {
   const { choice, slider, value } = courseFigure;
   const STEP_MS = 120;

@@ -1,8 +1,8 @@
 // Decode by batch: what a step computes and moves, which roof limits its kernels, tokens per second and latency.
 "use strict";
 
-courseFigure.start("serving", "Curve: tokens per second, at most. Diamond: your batch. Dotted: bandwidth over the cache of one " +
-  "sequence. Dashed, if in range: peak over the FLOPs of a token. Shaded: more than the chip's memory holds.",
+courseFigure.start("serving", "Curve: tokens per second, at most. Diamond: your batch, with dashes to both axes. Dotted: bandwidth over the cache of one " +
+  "sequence. Dashed from side to side, if in range: peak over the FLOPs of a token. Shaded: more than the chip's memory holds.",
 ({ controls, svg, result }, numbers, redraw) => {
   const { amount, choice, number, plain, value } = courseFigure;
   const chip = choice(controls, "Chip", redraw);

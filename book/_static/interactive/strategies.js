@@ -2,7 +2,7 @@
 "use strict";
 
 courseFigure.start("strategies", "Orange: memory is the longer of the two · blue: arithmetic is the longer · the upright mark is " +
-  "the best way to map the group · percent: share of the chip's peak",
+  "the time of the best way, and ★ says that it is chosen · percent: share of the chip's peak",
 ({ controls, svg, result }, numbers, redraw) => {
   const { amount, choice, plain, value } = courseFigure;
   const { first, ways } = numbers;
