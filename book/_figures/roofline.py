@@ -119,7 +119,7 @@ def two_chips(chips: Sequence[Accelerator], named: Mapping[str, Op], precision: 
         ax.plot([x, x], [0.6, max(rates)], color=colors["primary"], linewidth=0.8, linestyle=":", zorder=1)
         for rate, color in zip(rates, CHIP_COLORS, strict=True):
             ax.plot(x, rate, "o", color=colors[color], zorder=3)
-        ax.text(x * 0.93, 0.75, name, rotation=90, ha="right", va="bottom", fontsize=9)
+        ax.text(x * 1.08, 0.75, name, rotation=90, ha="left", va="bottom", fontsize=9)
         ax.annotate(
             f"{rates[1] / rates[0]:.1f}×", (x, max(rates)), xytext=(0, 6), textcoords="offset points",
             ha="center" if max(rates) == rooflines[1].peak.m else "right", va="bottom", weight="bold",
@@ -326,7 +326,8 @@ def conditions(row: Row) -> str:
     """What the record holds of clock and power while a row was timed, as the end of a sentence."""
     if row.sm_clock_mhz is None or row.power_w is None:
         return "the record covers one card and contains neither clock nor power"
-    return f"in the record, of one card, the chain ran at {row.sm_clock_mhz / 1e3:.2f} GHz and drew {row.power_w:.0f} W"
+    ran = f"the chain ran at {row.sm_clock_mhz / 1e3:.2f} GHz and drew {row.power_w:.0f} W"
+    return f"in the record, which covers one card, {ran}"
 
 
 PROFILES = Path(__file__).parents[2] / "labs/tiling/ladder/profiles"

@@ -44,7 +44,7 @@ def tail(rates: Sequence[float], served: Mapping[int, Sequence[Served]], most_ms
         at = max(fit for fit in fits if fit[1] < most_ms)
         words = "one at a time" if most == 1 else f"up to {most}"
         ax.text(at[0] * 0.9, max(at[1], 2.3), words, color=colors[line], ha="right")
-    ax.text(rates[0], 1e3 * served[1][0].percentile(99) * 1.4, "99th percentile", fontsize=9)
+    ax.text(rates[0], 1e3 * served[1][0].percentile(99) * 1.8, "99th percentile", fontsize=9)
     ax.text(rates[0], 1e3 * served[1][0].percentile(50) * 0.72, "median (dashed)", fontsize=9)
     ax.set(xlabel="requests per second", ylabel="latency, ms", ylim=(0.5, most_ms))
     ax.set_xticks([100, 1000, 10000], ["100", "1,000", "10,000"])

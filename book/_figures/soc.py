@@ -131,6 +131,7 @@ def reads(rows: Sequence[Row], idle_w: float) -> None:
         label="measured",
     )
     ax.set(xscale="log", yscale="log", xlabel="GB/s", ylabel="J for a GB", ylim=(0.05, 20))
+    ax.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
     ax.legend(loc="upper right", frameon=False)
 
 
@@ -187,8 +188,8 @@ def heat(runs: Mapping[str, Sequence[Sample]], limit_c: float) -> None:
         minutes = [sample.time_s / 60 for sample in samples]
         top.plot(minutes, [sample.temperature_c for sample in samples], color=colors[tone], linewidth=1.4)
         ax.plot(minutes, [100 * sample.clock for sample in samples], color=colors[tone], linewidth=1.2)
-        ax.set(ylabel="clock, %", ylim=(0, 112), xlim=(0, minutes[-1]))
-        ax.text(0.985 * minutes[-1], 105, name, ha="right", va="top", color=colors[tone], fontsize=9)
+        ax.set(ylabel="clock, %", ylim=(0, 130), xlim=(0, minutes[-1]))
+        ax.text(0.985 * minutes[-1], 127, name, ha="right", va="top", color=colors[tone], fontsize=9)
     top.axhline(limit_c, color=colors["primary"], linestyle="--", linewidth=1)
     top.text(0.985 * minutes[-1], limit_c + 0.6, "limit", ha="right", va="bottom", fontsize=9)
     top.set(ylabel="case, °C", ylim=(24, limit_c + 5))

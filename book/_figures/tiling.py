@@ -153,19 +153,20 @@ def nested(levels: Sequence[Nested]) -> None:
         down, across = tile.cuts
         ax.add_patch(Rectangle((left, top), width, height, facecolor=fill, edgecolor="none"))
         corner = (left + width * (across - 1) / across, top + height * (down - 1) / down)
-        ax.add_patch(Rectangle(corner, width / across, height / down, facecolor=inner, edgecolor="none"))
+        if place + 1 < len(levels):
+            ax.add_patch(Rectangle(corner, width / across, height / down, facecolor=inner, edgecolor="none"))
         for cut in range(1, across):
             ax.plot([left + width * cut / across] * 2, [top, top + height], color="white", linewidth=0.8)
         for cut in range(1, down):
             ax.plot([left, left + width], [top + height * cut / down] * 2, color="white", linewidth=0.8)
-        ax.add_patch(Rectangle((left, top), width, height, facecolor="none", edgecolor=line, linewidth=1.6))
+        ax.add_patch(Rectangle((left, top), width, height, facecolor="none", edgecolor=line, linewidth=1.6, zorder=3))
         if place + 1 < len(levels):  # the marked inner tile is the next one
             for x in (corner[0], left + width):
                 to = 0.3 + 0.75 * (place + 1) + (1.6 if x > corner[0] else 0.0)
                 ax.plot([x, to], [top + height, top + 2.1], color=colors["primary"], linewidth=0.8, linestyle=":")
         x = 4.05
         ax.text(x, top + 0.28, f"{tile.name}: {tile.rows:,} × {tile.columns:,}", color=line, weight="bold", va="center")
-        rate = f"{tile.rate.m_as('TB/s'):.2g}"
+        rate = f"{tile.rate.m_as('TB/s'):.3g}"
         ax.text(x, top + 0.83, f"fed from {tile.source}, {rate} TB/s", va="center")
         ax.text(x, top + 1.35, f"a side of about {tile.needed:.0f} would do", va="center")
 
@@ -218,6 +219,7 @@ def tile_times(rows: Sequence[Row], acc: Accelerator, rates: Mapping[str, Quanti
             ax.annotate(
                 label, (side, time_ms), xytext=(-24, 19), textcoords="offset points", ha="center", fontsize=9,
                 color=colors["RedLine"],
+                arrowprops={"arrowstyle": "-", "color": colors["RedLine"], "linewidth": 0.8, "shrinkB": 4},
             )  # fmt: skip
     floor = arithmetic_ms(rows[0], acc)
     ax.axhline(floor, color=colors["primary"], linestyle=":", linewidth=1.5)

@@ -2,9 +2,11 @@
 
 import gzip
 import os
+import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -143,6 +145,21 @@ def _said(figure: Any, name: str) -> float:
 
 
 # The numbers
+
+
+def test_no_rule_of_one_figure_changes_what_another_rule_says() -> None:
+    sheet = (ROOT / "book" / "_static" / "interactive" / "interactive.css").read_text()
+    sheet = re.sub(r"/\*.*?\*/", "", sheet, flags=re.DOTALL)
+    sheet = re.sub(r"@media[^{]*\{(?:[^{}]*\{[^{}]*\})*[^{}]*\}", "", sheet)
+    said = Counter(
+        (" ".join(selector.split()), line.partition(":")[0].strip())
+        for selectors, body in re.findall(r"([^{}]+)\{([^{}]*)\}", sheet)
+        for selector in re.split(r",(?![^(]*\))", selectors)
+        for line in body.split(";")
+        if ":" in line
+    )
+    assert len(said) > 300
+    assert [rule for rule, times in said.items() if times > 1] == []
 
 
 @pytest.mark.parametrize("along", [3, 4, 7, 12])

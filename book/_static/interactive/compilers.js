@@ -2,7 +2,7 @@
 "use strict";
 
 courseFigure.start("compilers", "▸ and the colored ground mark the lines about the operation that you follow. Each box is an " +
-  "operation. Boxes on one colored band share a kernel, and a thick edge means stored in memory.", ({ controls, svg, result }, numbers, redraw) => {
+  "operation. Boxes on one colored band share a kernel, and from the stage “memory” on a thick edge means stored.", ({ controls, svg, result }, numbers, redraw) => {
   const { choice, slider, value, plain } = courseFigure;
   const { operations, notes, ways, times } = numbers;
   const names = [...ways[0].stages.map((one) => one.name), ...(times.length ? ["run"] : [])];
@@ -37,7 +37,7 @@ courseFigure.start("compilers", "▸ and the colored ground mark the lines about
       const all = now.name === "import" || now.name === "optimize"
         ? `${value("operations", count_of(now), count_of(now))} operations`
         : `${value("kernels", built.kernels, count(built.kernels, "kernel"))}`;
-      result.html(`<strong>${now.name}</strong>: ${notes[now.name]} There are ${all}, and ${op} is followed:
+      result.html(`<strong>${now.name}</strong>: ${notes[now.name]} There are ${all}. You follow ${op}.
         ${now.said[chosen]} <data class="marked" value="${marked}"></data>`);
       return;
     }

@@ -2,7 +2,7 @@
 "use strict";
 
 courseFigure.start("runtimes", "Each box is a buffer: as wide as its lifetime, as high as its size. " +
-  "The darker box was placed last. The dotted line is the most that is live at once.", ({ controls, svg, result }, numbers, redraw) => {
+  "The orange box with the thick edge was placed last. The dotted line is the most that is live at once.", ({ controls, svg, result }, numbers, redraw) => {
   const { choice, slider, value } = courseFigure;
   const { buffers, plans, peak } = numbers;
   const order = choice(controls, "Which buffer is placed first?", redraw, true);
@@ -25,11 +25,11 @@ courseFigure.start("runtimes", "Each box is a buffer: as wide as its lifetime, a
     const where = `Buffer ${name} of size ${size} is live from step ${lower} up to ${upper} and is put at offset
       ${value("offset", plan.offsets[last], plan.offsets[last])}.`;
     const verdict = now > peak
-      ? `<strong class="limit">${value("waste", now - peak, now - peak)} more than the ${peak}</strong> that are live at once.`
+      ? `That is <strong class="limit">${value("waste", now - peak, now - peak)} more than the ${peak}</strong> that are live at once.`
       : placed.length === buffers.length
         ? `<strong class="limit">No plan can need less</strong>: as much is live at once.`
         : `At most ${peak} are live at once.`;
-    result.html(`${where} The plan needs <strong>${value("height", now, now)}</strong> so far. ${verdict}`);
+    result.html(`${where} The plan needs <strong>${value("height", now, now)}</strong>${placed.length < buffers.length ? " so far" : ""}. ${verdict}`);
   }
 
   return (width) => {
@@ -37,7 +37,7 @@ courseFigure.start("runtimes", "Each box is a buffer: as wide as its lifetime, a
     const placed = plan.order.slice(0, step.value);
     say(plan, placed);
 
-    const high = Math.round(Math.min(360, Math.max(260, 0.55 * width)));
+    const high = Math.round(Math.min(360, Math.max(340, 0.55 * width)));
     const edge = { left: 44, right: 12, top: 12, bottom: 44 };
     const highest = d3.max(plans, (one) => height(one, one.order));
     const x = d3.scaleLinear([0, d3.max(buffers, (one) => one.upper)], [edge.left, width - edge.right]);

@@ -2,7 +2,7 @@
 "use strict";
 
 courseFigure.start("soc", "Each bar is a stage on its block, from when it starts to when it ends. The dashed line is when " +
-  "the next image comes. A bar with a dark end took longer than it would have with the memory to itself.",
+  "the next image comes. A bar with a grayed end took longer than it would have with the memory to itself.",
 ({ controls, svg, result }, numbers, redraw) => {
   const { choice, value } = courseFigure;
   const { stages, units, clocks, body } = numbers;
