@@ -1,4 +1,7 @@
-"""Where a line must not break: in products such as 4 × 4, before units, and between a formula and the mark after it."""
+"""Where a line must not break: in products such as 4 × 4, before units, and between a formula and the mark after it.
+
+Nor does it break after a Hebrew prefix whose word is in Latin letters.
+"""
 
 import re
 from typing import Any
@@ -11,14 +14,16 @@ UNBROKEN = "course-unbroken"
 
 _AMOUNT = re.compile(r"(?<=\d) (?=[^\W\d]\S{0,8}$)")
 _TIMES = re.compile(r"(?<=\d) × (?=\d)")
+_PREFIX = re.compile(r"(?<=[א-ת]-)(?=[^\sא-ת]|$)")
 _MARKS = re.compile(r"[.,;:!?)\]]+")
 
 
 def keep_together(app: Sphinx, page: nodes.document, name: str) -> None:
     """Join the factors of products, computed numbers with their units, and formulas with the marks after them."""
-    for text in [text for text in page.findall(nodes.Text) if _TIMES.search(str(text))]:
-        if not isinstance(text.parent, (nodes.literal, nodes.math, nodes.FixedTextElement)):
-            text.parent.replace(text, nodes.Text(_TIMES.sub("\u00a0×\u00a0", str(text))))
+    for text in list(page.findall(nodes.Text)):
+        kept = _PREFIX.sub("\u2060", _TIMES.sub("\u00a0×\u00a0", str(text)))
+        if kept != str(text) and not isinstance(text.parent, (nodes.literal, nodes.math, nodes.FixedTextElement)):
+            text.parent.replace(text, nodes.Text(kept))
     for computed in page.findall(lambda node: "pasted-text" in getattr(node, "attributes", {}).get("classes", ())):
         for text in list(computed.findall(nodes.Text)):
             text.parent.replace(text, nodes.Text(_AMOUNT.sub("\u00a0", str(text))))

@@ -46,8 +46,8 @@ class ConceptMap(SphinxDirective):
         image = nodes.image(uri=f"/{picture.relative_to(root)}", alt=described(concepts, titles(root, list(concepts))))
         caption = nodes.caption(
             "",
-            "An arc leads from a chapter down to one that builds on it, in the color of the part where it begins. A "
-            "chapter needs every chapter from which arcs lead to it, and what those need. What no arcs join can be "
+            "An arc leads from a chapter down to one that builds on it, in the color of the part where it begins (the "
+            "last two parts repeat the colors of the first two). A chapter needs every chapter from which arcs lead to it, and what those need. What no arcs join can be "
             "read in any order.",
         )
         return [
@@ -62,7 +62,10 @@ class ConceptMap(SphinxDirective):
             about = nodes.paragraph("", "", self.link(name), nodes.Text(f": {entry['gives']}. "))
             about += nodes.Text("Needs " if entry["needs"] else "Needs none of the others")
             for place, need in enumerate(entry["needs"]):
-                about += [nodes.Text(" and " if place else ""), self.link(need)]
+                about += [
+                    nodes.Text("" if not place else " and " if place == len(entry["needs"]) - 1 else ", "),
+                    self.link(need),
+                ]
             about += nodes.Text(".")
             found += nodes.list_item("", about)
         return found

@@ -74,7 +74,7 @@ def loads(cases: Mapping[str, Feasibility]) -> None:
             )  # fmt: skip
             number = f"{gate.load:.2f}" if gate.load >= 0.01 else f"{gate.load:.1g}"
             ax.text(
-                1.12 * shown,
+                1.12 * (max(shown, 1.0) if shown > 0.4 else shown),  # not on the dashed limit
                 height,
                 number + ("  binds" if gate == verdict.binding else ""),
                 va="center",

@@ -85,7 +85,9 @@ def levers(found: Mapping[str, Lever]) -> None:
     for place, lever in enumerate(found.values()):
         first = place == 0
         ax.plot([lever.roofs, lever.kernels], [place, place], color=colors["primary"], linewidth=1, zorder=1)
-        ax.plot(lever.roofs, place, "o", color=colors["BlueLine"], markersize=7, label="roofs alone" if first else None)
+        ax.plot(
+            lever.roofs, place, "o", color=colors["BlueLine"], markersize=10, label="roofs alone" if first else None
+        )
         ax.plot(
             lever.kernels, place, "s", color=colors["OrangeLine"], markersize=7,
             label="roofs and kernels" if first else None,

@@ -86,6 +86,6 @@ def per_byte(rows: Sequence[Row]) -> None:
     )
     below.axhline(each, color=colors["primary"], linestyle="--", linewidth=1.2)
     below.text(9, 0.75 * each, "the byte itself", va="top")
-    below.set(xscale="log", xlabel="read rate, GB/s", ylabel="energy, nJ per byte", ylim=(0.04, 30))
+    below.set(xscale="log", xlabel="read rate, GB/s", ylabel="energy, nJ per byte", ylim=(0.03, 30))
     below.set_xticks([10, 100, 1000], ["10", "100", "1,000"])
     below.set_yticks([0.1, 1, 10], ["0.1", "1", "10"])

@@ -42,6 +42,11 @@ def test_what_an_author_wrote_breaks_as_before_except_in_products() -> None:
     assert kept(nodes.literal("", "2 × 3")).astext() == "2 × 3"
 
 
+def test_a_hebrew_prefix_stays_with_its_word() -> None:
+    paragraph = kept(nodes.Text("על ה-GPU וב-"), nodes.math("", "S"), nodes.Text(" בו-זמנית"))
+    assert paragraph.astext() == "על ה-\u2060GPU וב-\u2060S בו-זמנית"
+
+
 def test_a_mark_after_a_formula_stays_on_its_line_and_the_text_goes_on() -> None:
     paragraph = kept(
         nodes.Text("row "), nodes.math("", "i"), nodes.Text("). If row "), nodes.math("", "j"), nodes.Text(" is")

@@ -72,7 +72,7 @@ courseFigure.start("economics", "line: price at any number of users, if the roof
     result.html(`The <strong class="limit">${arithmetic > bytes ? "arithmetic" : "memory"}</strong> binds: a step takes
       ${value("step", step, amount(step, "s"))}. A million written tokens cost
       <strong>${value("price", price(users), plain(price(users)))} dollars</strong>, and a million tokens of a prompt of
-      ${plain(tokens.value)} cost ${value("read", read, plain(read))}. ${room}${dated()}`);
+      ${plain(tokens.value)} cost ${value("read", read, plain(read))} dollars. ${room}${dated()}`);
 
     const edge = { left: 58, right: 26, top: 8, bottom: 44 };
     const height = 250;
