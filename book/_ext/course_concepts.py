@@ -47,8 +47,8 @@ class ConceptMap(SphinxDirective):
         caption = nodes.caption(
             "",
             "An arc leads from a chapter down to one that builds on it, in the color of the part where it begins (the "
-            "last two parts repeat the colors of the first two). A chapter needs every chapter from which arcs lead to it, and what those need. What no arcs join can be "
-            "read in any order.",
+            "last two parts repeat the colors of the first two). A chapter needs every chapter from which arcs lead to "
+            "it, and what those need. What no arcs join can be read in any order.",
         )
         return [
             nodes.figure("", image, caption, ids=["fig-concept-map"], classes=["course-drawn"]),
