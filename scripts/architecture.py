@@ -61,7 +61,7 @@ PLANNED_FLOORS: dict[str, dict[str, str]] = {}
 INK, GROUND, LINE = "#1f2937", "#ffffff", "#1b63b0"
 FILLS = ("#d3e4f7", "#d2eddf", "#fbe3c8", "#e6dbf3", "#f8d9d6", "#ecdfd6")
 _WIDTH = 800
-_ROW, _GAP, _MARGIN = 60, 8, 12
+_LINE, _GAP, _MARGIN = 17, 8, 12
 
 
 def layers() -> list[list[str]]:
@@ -81,15 +81,18 @@ def draw_layers() -> str:
         floors += [[(*one, True) for one in PLANNED_FLOORS[room].items()] for room in rooms if room in PLANNED_FLOORS]
         planned = {name: words for room in rooms for name, words in PLANNED.get(room, {}).items()}
         floors.append([(room, ROOMS[room], False) for room in rooms] + [(*one, True) for one in planned.items()])
+    y = float(_MARGIN)
     for number, shown in enumerate(floors):
         width = (_WIDTH - 2 * _MARGIN - _GAP * (len(shown) - 1)) / len(shown)
-        for place, (room, words, dashed) in enumerate(shown):
-            x, y = _MARGIN + place * (width + _GAP), _MARGIN + number * (_ROW + _GAP)
-            parts += _box(x, y, width, _ROW, FILLS[number % len(FILLS)], dashed)
-            parts += _text(x + width / 2, y + 20, [room], bold=True)
-            lines = wrap(words, int(width / 6.4))
-            parts += _text(x + width / 2, y + 37, lines, size=11)
-    height = 2 * _MARGIN + len(floors) * (_ROW + _GAP) - _GAP
+        lines = [wrap(words, int(width / 8)) for _, words, _ in shown]
+        height = 36 + _LINE * max(map(len, lines))
+        for place, (room, _, dashed) in enumerate(shown):
+            x = _MARGIN + place * (width + _GAP)
+            parts += _box(x, y, width, height, FILLS[number % len(FILLS)], dashed)
+            parts += _text(x + width / 2, y + 23, [room], bold=True)
+            parts += _text(x + width / 2, y + 43, lines[place])
+        y += height + _GAP
+    height = y - _GAP + _MARGIN
     return _svg(
         _WIDTH,
         height,
@@ -127,7 +130,7 @@ PROCESSES = {
 
 CROSSINGS = {
     170: ("down: fork this one", "up: its number, and its end"),
-    480: ("down: cells, calls, input tensors", "up: values and tensors, copied and checked"),
+    480: ("down: cells, calls, input tensors", "up: copies of values and tensors"),
     790: ("down: checked text, input tensors", "up: outputs to compare, and times"),
 }
 """What crosses between the judge and each process below it, at the place of the line between them."""
@@ -146,7 +149,7 @@ def draw_trust() -> str:
             f'<line x1="{x}" y1="102" x2="{x}" y2="226" stroke="{LINE}" stroke-width="2" '
             'marker-start="url(#tip)" marker-end="url(#tip)"/>'
         )
-        parts.append(f'<rect x="{x - 135}" y="136" width="270" height="40" fill="{GROUND}"/>')
+        parts.append(f'<rect x="{x - 150}" y="136" width="300" height="44" fill="{GROUND}"/>')
         parts += _text(x, 152, words)
     for (name, ((x, y, width, height), lines)), fill in zip(PROCESSES.items(), FILLS, strict=False):
         parts += _box(x, y, width, height, fill, dashed=False)
@@ -160,11 +163,11 @@ def _box(x: float, y: float, width: float, height: float, fill: str, dashed: boo
     yield f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="6" stroke="{INK}" {style}/>'
 
 
-def _text(x: float, y: float, lines: Iterable[str], *, bold: bool = False, size: int = 12) -> Iterator[str]:
+def _text(x: float, y: float, lines: Iterable[str], *, bold: bool = False) -> Iterator[str]:
     weight = ' font-weight="bold"' if bold else ""
     for number, line in enumerate(lines):
         yield (
-            f'<text x="{x:g}" y="{y + 15 * number:g}" font-size="{13 if bold else size}"{weight} text-anchor="middle" '
+            f'<text x="{x:g}" y="{y + _LINE * number:g}" font-size="{16 if bold else 14}"{weight} text-anchor="middle" '
             f'fill="{INK}">{escape(line)}</text>'
         )
 

@@ -28,7 +28,10 @@ class LabQuestions(SphinxDirective):
             for question in lab.questions
         ]
         total = sum(question.points for question in lab.questions)
-        return [table(("", "question", "points", "needs"), [*rows, ("", "all", f"{total:g}", "")])]
+        rows = [*rows, ("", "all", f"{total:g}", "")]
+        if not any(needs for *_, needs in rows):
+            return [table(("", "question", "points"), [row[:3] for row in rows])]
+        return [table(("", "question", "points", "needs"), rows)]
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

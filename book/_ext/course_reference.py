@@ -254,8 +254,16 @@ def facts(rows: Iterable[Row]) -> nodes.table:
     return table(COLUMNS, body, "course-facts")
 
 
+_POWERS_FROM = 1e15
+"""Numbers from here on are written with a power of ten."""
+_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
 def shown(value: Quantity) -> str:
-    """A quantity as text: whole numbers with commas, whole KiB, and no more than five digits of others."""
+    """A quantity as text: whole numbers with commas, whole KiB, powers of ten, at most five digits of others."""
+    if value.m >= _POWERS_FROM:
+        digits, power = f"{value.m:.3g}".split("e+")
+        return f"{digits} × 10{power.translate(_RAISED)} {value.units:~P}"
     if value.units == ureg.byte and value.m >= 1024 and value.m % 1024 == 0:
         value = value.to("KiB")
     size = f"{value.m:,.0f}" if value.m == int(value.m) else f"{value.m:,.5g}"
