@@ -1,4 +1,4 @@
-"""The order of the bibliography: by names as a reader sees them, whether or not BibTeX keeps them together in braces."""
+"""The order of the bibliography: by names as a reader sees them, whether or not BibTeX has braces around them."""
 
 from typing import Any
 

@@ -57,7 +57,7 @@ def test_excerpts_are_taken_from_the_text_of_pages(words: str, search: Any) -> N
     assert sum(first in text.lower() for text in said) > len(said) / 2
     for text in said:
         assert not text.removeprefix("...").lstrip().startswith("Contents"), text
-        for button in ("Report an error", "Open in Colab", "previous", "By The course authors"):
+        for button in ("Report an error", "Open in Colab", "previous", "By the course authors"):
             assert button not in text, text
     assert faults == []
 
