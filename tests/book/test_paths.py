@@ -24,7 +24,7 @@ def terms() -> list[str]:
     """The terms of the glossary, read from its page."""
     text = pages.source("glossary").read_text(encoding="utf-8")
     body = text[text.index("```{glossary}\n") + len("```{glossary}\n") :]
-    return re.findall(r"^(\S.*)$", body[: body.index("\n```")], re.M)
+    return re.findall(r"^([^\s:].*)$", body[: body.index("\n```")], re.M)
 
 
 def used_in(chapter: str) -> set[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 CONFIG = """
 title: AI Hardware Acceleration
-author: The course authors
+author: the course authors
 copyright: "2026"
 html: {{use_issues_button: false, use_repository_button: false}}
 execute: {{execute_notebooks: "off"}}
