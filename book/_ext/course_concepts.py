@@ -62,10 +62,9 @@ class ConceptMap(SphinxDirective):
             about = nodes.paragraph("", "", self.link(name), nodes.Text(f": {entry['gives']}. "))
             about += nodes.Text("Needs " if entry["needs"] else "Needs none of the others")
             for place, need in enumerate(entry["needs"]):
-                about += [
-                    nodes.Text("" if not place else " and " if place == len(entry["needs"]) - 1 else ", "),
-                    self.link(need),
-                ]
+                if place:
+                    about += nodes.Text(" and " if need == entry["needs"][-1] else ", ")
+                about += self.link(need)
             about += nodes.Text(".")
             found += nodes.list_item("", about)
         return found

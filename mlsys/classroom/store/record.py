@@ -22,9 +22,9 @@ WAITING = ("needs gpu", "needs review")
 class QuestionRecord:
     """How one question came out; `points` are those of the verdict, before a person's mark.
 
-    `private` is for whoever marks and never for the student: it may quote a hidden test's inputs. `picture` is what
-    `ErrorMap.read` reads; `lost` says that its process was killed from outside in the last try;
-    `timed` are the times of a race.
+    `picture` is what `ErrorMap.read` reads; `lost` says that its process was killed from outside in the last try;
+    `timed` are the times of a race; `private` is for whoever marks and never for the student: it may quote the inputs
+    of a hidden test.
     """
 
     question: str
