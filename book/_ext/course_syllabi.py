@@ -54,7 +54,7 @@ class SyllabusDirective(SphinxDirective):
         """Build what to do in a week, with a link to its lab if that is not handed in yet."""
         text = nodes.inline("", "", *self.parse_inline(week.do)[0])
         if week.lab and not week.hand_in:
-            text += [nodes.Text(" ("), self.links(root, [pages[week.lab]]), nodes.Text(")")]
+            text += [nodes.Text(" ("), self.link(root, pages[week.lab], "its page"), nodes.Text(")")]
         return text
 
     def links(self, root: Path, pages: list[Path]) -> nodes.inline:
@@ -63,19 +63,23 @@ class SyllabusDirective(SphinxDirective):
         for place, page in enumerate(pages):
             if place:
                 text += nodes.Text(", ")
-            link = pending_xref(
-                "",
-                nodes.inline(classes=["std", "std-doc"]),
-                refdomain="std",
-                reftype="doc",
-                reftarget="/" + page.relative_to(root).with_suffix("").as_posix(),
-                refexplicit=False,
-                refwarn=True,
-                refdoc=self.env.docname,
-            )
-            self.set_source_info(link)
-            text += link
+            text += self.link(root, page)
         return text
+
+    def link(self, root: Path, page: Path, words: str = "") -> pending_xref:
+        """Build a link to a page, with its title or other words."""
+        link = pending_xref(
+            "",
+            nodes.inline("", words, classes=["std", "std-doc"]),
+            refdomain="std",
+            reftype="doc",
+            reftarget="/" + page.relative_to(root).with_suffix("").as_posix(),
+            refexplicit=bool(words),
+            refwarn=True,
+            refdoc=self.env.docname,
+        )
+        self.set_source_info(link)
+        return link
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
