@@ -51,7 +51,7 @@ def read_docstring(app: Sphinx, what: str, name: str, obj: object, options: Any,
 
     Sphinx's own reader of this style takes "Share: ..." at the beginning of a property for a type; this does not.
     """
-    lines[:] = [CODE.sub(r"``\1``\ ", line) for line in lines]
+    lines[:] = [CODE.sub(r"``\1``\ ", line).removesuffix("\\ ") for line in lines]
     part = "method" if what in ("property", "attribute", "data") else what
     lines[:] = GoogleDocstring(lines, STYLE, app, part, name, obj, options).lines()
 

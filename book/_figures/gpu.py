@@ -251,12 +251,13 @@ def against_occupancy(points: Mapping[str, tuple[float, float, str]]) -> None:
         library = name == "cuBLAS"
         ax.plot(share, rate, "s" if library else "o", color=colors["OrangeLine" if library else "BlueLine"])
         if side:
-            offset, align = {"left": ((-8, 0), "right"), "right": ((8, -6), "left"), "above": ((-8, 11), "left")}[side]
+            offset, align = {"left": ((-8, 0), "right"), "right": ((8, 0), "left"), "above": ((-8, 11), "left")}[side]
             style = {
                 "va": "center",
                 "ha": align,
                 "fontsize": 9,
                 "color": colors["OrangeLine" if library else "primary"],
+                "bbox": {"facecolor": "white", "edgecolor": "none", "pad": 0.5},  # not the lines of the grid
             }
             ax.annotate(name, (share, rate), xytext=offset, textcoords="offset points", **style)
     ax.set(xlabel="occupancy, % of the warp slots", ylabel="TFLOP/s", yscale="log", xlim=(0, 108), ylim=(0.25, 2500))

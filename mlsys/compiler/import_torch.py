@@ -260,4 +260,7 @@ TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "softmax": lambda g, x, dim: g.add("Softmax", g.name(x, g.dtype), axis=dim),
     "stack": lambda g, parts, dim=0: g.add("Concat", *(g.add("Unsqueeze", p, [dim]) for p in parts), axis=dim),
 }
-"""Translations of the others: functions of the tracer and of torch's arguments, which return the name of the result."""
+"""Translations of the others: functions of the tracer and of torch's arguments, which return the name of the result.
+
+:meta hide-value:
+"""

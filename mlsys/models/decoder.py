@@ -184,7 +184,7 @@ class Decoder:
         """Continue a text with the likeliest token, `count` times.
 
         Returns:
-            The new tokens, and the smallest lead that one had over the second in score: with a lead near 0, rounding
+            The new tokens, and the smallest lead that one had over the second in score; with a lead near 0, rounding
             decides.
 
         Raises:

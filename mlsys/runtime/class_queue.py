@@ -150,7 +150,7 @@ def mean_wait_mmc(*, rate: float, service_s: float, workers: int) -> float:
     Args:
         rate: Arrivals per second.
         service_s: Mean seconds of service.
-        workers: c.
+        workers: c, how many serve at once.
 
     Raises:
         InvalidValue: Negative numbers, or at least as much work as the workers can do: the queue would grow for ever.

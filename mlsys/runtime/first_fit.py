@@ -15,7 +15,10 @@ ORDERS: dict[str, Callable[[Buffer], tuple[int, ...]]] = {
     "area": lambda b: (-b.size * (b.upper - b.lower), -b.size),
     "lifetime": lambda b: (b.lower - b.upper, -b.size),
 }
-"""Orders in which buffers are placed, by name, as sort keys."""
+"""Orders in which buffers are placed, by name, as sort keys.
+
+:meta hide-value:
+"""
 
 
 def place_in_order(buffers: Sequence[Buffer], order: Iterable[int], *, best: bool = False) -> list[int]:

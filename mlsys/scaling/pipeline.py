@@ -26,7 +26,7 @@ def bubble_share(stages: int, microbatches: int, interleaving: int = 1) -> float
     Of the time in which it works, a stage waits the (p - 1) / (v m)-th part. Source: Narayanan et al., section 2.2.
 
     Args:
-        stages: p.
+        stages: p, of the pipeline.
         microbatches: m, of one step.
         interleaving: v, groups of layers on each stage.
 
@@ -111,7 +111,7 @@ def schedule(
     A forward pass waits for that of the group of layers before it, a backward pass for that of the group after it.
 
     Args:
-        stages: p.
+        stages: p, of the pipeline.
         microbatches: m; with interleaving, a multiple of p.
         interleaving: v, groups of layers on each stage.
         order: "1f1b" or "gpipe".

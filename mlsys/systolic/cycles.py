@@ -103,7 +103,7 @@ def gemm_cycles(m: int, n: int, k: int, *, rows: int, cols: int, dataflow: str, 
             it only to compare with that program.
 
     Returns:
-        The count of cycles: the index of the last cycle plus one.
+        The count of cycles, which is the index of the last cycle plus one.
 
     Raises:
         InvalidValue: A size that is no positive integer, or an unknown dataflow.

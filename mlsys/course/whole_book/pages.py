@@ -133,7 +133,7 @@ def read_book(root: Path, edition: str, site: Path | None = None) -> Book:
         answers += _answers(page)
         _still(page, edition, settings)
     if answers:
-        body = fragment_fromstring("<section><h1>Answers to the self-checks</h1></section>")
+        body = fragment_fromstring('<section class="page"><h1>Answers to the self-checks</h1></section>')
         body.extend(answers)
         pages.append(Page(ANSWERS, "Answers to the self-checks", "Answers", "answers.html", "en", body))
     return Book(str(config["title"]), str(config["author"]), settings.version, edition, site, pages)
@@ -194,12 +194,13 @@ def _answers(page: Page) -> list[HtmlElement]:
     if page.body.get("dir"):
         section.set("dir", page.body.get("dir"))
     section[0].text = page.title
+    letters = read_language(page.language)["book"]["letters"]
     for place, quiz in enumerate(quizzes, 1):
         entry = html.Element("div", {"class": "answer", "id": f"answer-{quiz.get('id')}"})
-        for letter, choice in zip("abcdefghij", quiz.find_class("course-quiz-choice"), strict=False):
+        for letter, choice in zip(letters, quiz.find_class("course-quiz-choice"), strict=False):
             fold = choice.find("details")
             said = fold.find("p")
-            said.text = f"{place} ({letter}) " if letter == "a" else f"({letter}) "
+            said.text = f"{place} ({letter}) " if letter == letters[0] else f"({letter}) "
             entry.append(said)
             fold.drop_tree()
         section.append(entry)
@@ -217,7 +218,14 @@ def _still(page: Page, edition: str, settings: Settings) -> None:
         place.text = "\N{ZERO WIDTH SPACE}" + (place.text or "")
         place.drop_tag()
     for quiz in body.find_class("course-quiz"):
+        before = quiz.getprevious()
+        if before is not None and before.tag == "p":  # it says how to choose and check
+            before.text = words["answered"]
+            del before[:]
         _still_quiz(page, quiz, words)
+    for section in list(body.iter("section")):
+        if len(section) == 1 and section[0].tag in ("h2", "h3"):  # what it held is nothing without a browser
+            section.drop_tree()
     for fold in list(body.iter("details")):
         if "sd-dropdown" in fold.get("class", "") and edition == STUDENTS:
             fold.drop_tree()
@@ -242,7 +250,7 @@ def _still_quiz(page: Page, quiz: HtmlElement, words: Mapping[str, str]) -> None
     for legend in quiz.iter("legend"):
         legend.tag = "p"
         legend.set("class", "course-quiz-question")
-    for letter, choice in zip("abcdefghij", quiz.find_class("course-quiz-choice"), strict=False):
+    for letter, choice in zip(words["letters"], quiz.find_class("course-quiz-choice"), strict=False):
         del choice.attrib["data-right"]
         for label in choice.iter("label"):
             label.tag = "span"
