@@ -31,9 +31,10 @@ def keep_together(app: Sphinx, page: nodes.document, name: str) -> None:
         after = formula.next_node(descend=False, siblings=True)
         marks = _MARKS.match(str(after)) if isinstance(after, nodes.Text) else None
         if marks and after is not None:
-            together = nodes.inline("", "", formula.deepcopy(), nodes.Text(marks[0]), classes=[UNBROKEN])
+            together = nodes.inline("", "", nodes.Text(marks[0]), classes=[UNBROKEN])
             after.parent.replace(after, nodes.Text(str(after)[marks.end() :]))
             formula.parent.replace(formula, together)
+            together.insert(0, formula)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -28,10 +28,10 @@ class LabQuestions(SphinxDirective):
             for question in lab.questions
         ]
         total = sum(question.points for question in lab.questions)
-        rows = [*rows, ("", "all", f"{total:g}", "")]
-        if not any(needs for *_, needs in rows):
-            return [table(("", "question", "points"), [row[:3] for row in rows])]
-        return [table(("", "question", "points", "needs"), rows)]
+        rows = [("", "question", "points", "needs"), *rows, ("", "all", f"{total:g}", "")]
+        shown = 4 if any(needs for *_, needs in rows[1:]) else 3
+        head, *body = (row[:shown] for row in rows)
+        return [table(head, body)]
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

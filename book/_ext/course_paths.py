@@ -97,8 +97,7 @@ class ReaderPaths(SphinxDirective):
             what = nodes.paragraph("", f"At the end you can {path.result}.")
             chapters = nodes.paragraph("", f"{len(path.chapters)} chapters: ")
             chapters += self._joined(path.chapters, path.goals)
-            labs = nodes.paragraph("", "")
-            labs += self._joined(path.labs, ())
+            labs = nodes.paragraph("", "", *self._joined(path.labs, ()))
             found += nodes.definition_list_item("", term, nodes.definition("", what, chapters, labs))
         return [found]
 

@@ -264,15 +264,16 @@ def shown(value: Quantity) -> str:
 
     A time has four digits: it is computed from clocks that are printed with no more.
     """
-    if value.m >= _POWERS_FROM:
-        digits, power = f"{value.m:.3g}".split("e+")
-        return f"{digits} × 10{power.translate(_RAISED)} {value.units:~P}"
     if value.units == ureg.byte and value.m >= 1024 and value.m % 1024 == 0:
         value = value.to("KiB" if value.m % 1024**2 else "MiB")
-    digits = 4 if value.check("[time]") else 5
-    size = f"{value.m:,.0f}" if value.m == int(value.m) else f"{value.m:,.{digits}g}"
-    unit = f"{value.units:~P}"
-    return f"{size} {unit}".strip()
+    if value.m >= _POWERS_FROM:
+        digits, power = f"{value.m:.3g}".split("e+")
+        size = f"{digits} × 10{power.translate(_RAISED)}"
+    elif value.m == int(value.m):
+        size = f"{value.m:,.0f}"
+    else:
+        size = f"{value.m:,.4g}" if value.check("[time]") else f"{value.m:,.5g}"
+    return f"{size} {value.units:~P}".strip()
 
 
 def anchor(source: Source) -> str:

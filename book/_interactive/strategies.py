@@ -13,7 +13,6 @@ FIRST = {"network": "vit32", "chip": "tpu-v4", "flow": "ws"}
 NAMES = {"the rest": "normalizations, activations, sums", "classifier": "last product"}
 """Groups whose name in the figure is another."""
 
-
 ATTENTION = {"ws": "keys and values stay", "os": "sums stay", "is": "queries and shares stay"}
 """What stays in attention, which has no weights: its second operands are keys and values."""
 

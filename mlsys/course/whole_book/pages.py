@@ -130,8 +130,9 @@ def read_book(root: Path, edition: str, site: Path | None = None) -> Book:
         pages.append(read_page(site, docname, part))
     answers = []
     for page in pages:
-        answers += _answers(page)
-        _still(page, edition, settings)
+        words = read_language(page.language)["book"]
+        answers += _answers(page, words)
+        _still(page, edition, settings, words)
     if answers:
         body = fragment_fromstring('<section class="page"><h1>Answers to the self-checks</h1></section>')
         body.extend(answers)
@@ -185,7 +186,7 @@ def read_page(site: Path, docname: str, part: str) -> Page:
     return Page(name, heading.text_content().strip(), part, f"{docname}.html", language, body)
 
 
-def _answers(page: Page) -> list[HtmlElement]:
+def _answers(page: Page, words: Mapping[str, str]) -> list[HtmlElement]:
     """Take the feedback out of the self-checks of a page, and return it as a section of the answers."""
     quizzes = page.body.find_class("course-quiz")
     if not quizzes:
@@ -194,7 +195,7 @@ def _answers(page: Page) -> list[HtmlElement]:
     if page.body.get("dir"):
         section.set("dir", page.body.get("dir"))
     section[0].text = page.title
-    letters = read_language(page.language)["book"]["letters"]
+    letters = words["letters"]
     for place, quiz in enumerate(quizzes, 1):
         entry = html.Element("div", {"class": "answer", "id": f"answer-{quiz.get('id')}"})
         for letter, choice in zip(letters, quiz.find_class("course-quiz-choice"), strict=False):
@@ -207,9 +208,9 @@ def _answers(page: Page) -> list[HtmlElement]:
     return [section]
 
 
-def _still(page: Page, edition: str, settings: Settings) -> None:
+def _still(page: Page, edition: str, settings: Settings, words: Mapping[str, str]) -> None:
     """Make a page stand still: no fold, no button, no script."""
-    body, words = page.body, read_language(page.language)["book"]
+    body = page.body
     for element in list(body.iterdescendants(etree.Element)):
         classes = set(element.get("class", "").split())
         if element.tag in _TAGS_OF_A_BROWSER or classes & _CLASSES_OF_A_BROWSER or "hidden" in element.attrib:

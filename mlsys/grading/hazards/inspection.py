@@ -133,15 +133,16 @@ def inspect_first(kernel: Any) -> Any:
     return _InspectedFirst(kernel)
 
 
-def kernels_own(error: Exception) -> Exception:
-    """Return what Triton's interpreter raised in a launch as an exception of the kernel's line; any other as it is."""
+def in_kernels_words(error: Exception) -> Exception | None:
+    """Return what Triton's interpreter raised in a launch as an exception of the kernel's line; None for any other."""
     if "triton.runtime.interpreter" not in sys.modules:
-        return error
+        return None
     from triton.runtime.errors import InterpreterError
 
     from mlsys.grading.hazards.interpret import KernelError, kernel_error
 
-    return kernel_error(error) if isinstance(error, InterpreterError) and not isinstance(error, KernelError) else error
+    raw = isinstance(error, InterpreterError) and not isinstance(error, KernelError)
+    return kernel_error(error) if raw else None
 
 
 def inspected(kernel: Any) -> Any:

@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mlsys.grading.hazards.finding import LINES
-from mlsys.grading.hazards.inspection import kernels_own
+from mlsys.grading.hazards.inspection import in_kernels_words
 from mlsys.grading.kernels.compiler_report import most_needed
 from mlsys.grading.kernels.guard import call_guarded, launch_guarded
 from mlsys.grading.kernels.notebook import check_source
@@ -86,10 +86,9 @@ class LocalBackend:
         try:
             return call_guarded(function, args, kwargs)
         except Exception as error:
-            own = kernels_own(error)
-            if own is error:
-                raise
-            raise own from error
+            if clearer := in_kernels_words(error):
+                raise clearer from error
+            raise
 
     def launch(
         self,

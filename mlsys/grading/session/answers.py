@@ -27,7 +27,15 @@ import msgspec
 
 from mlsys.core.files import write_atomically
 from mlsys.errors import UserError
-from mlsys.grading.session.notebook import cells_of, find_shell, in_colab, notebook_path, read_file, read_notebook
+from mlsys.grading.session.notebook import (
+    cells_of,
+    find_shell,
+    has_tests,
+    in_colab,
+    notebook_path,
+    read_file,
+    read_notebook,
+)
 
 FOLDER_VARIABLE = "MLSYS_ANSWERS"
 """Environment variable that names the folder for the answers."""
@@ -43,7 +51,6 @@ WRITTEN_EVERY_S = 30
 """Shortest time in seconds between two looks at the written answers, which the front end has to be asked for."""
 
 _DEFINES = re.compile(r"^(?:async\s+)?(?:def|class)\s+(\w+)|^(\w+)\s*(?::[^=\n]+)?=(?!=)", re.MULTILINE)
-_TESTS = re.compile(r"\bscorecard\.\w")
 
 
 class Saved(msgspec.Struct, frozen=True):
@@ -63,7 +70,7 @@ class Answers(msgspec.Struct):
     def add(self, source: str, at: str) -> bool:
         """Add a cell that ran, and return whether it is a new version of one that defines something."""
         names = defined_names(source)
-        if not names or len(source) > MAX_CELL_CHARS or _TESTS.search(source):
+        if not names or len(source) > MAX_CELL_CHARS or has_tests(source):
             return False
         same = [saved for saved in self.code if saved.names == names]
         if same and same[-1].source == source:
@@ -254,7 +261,7 @@ class _Keeper:
     def before(self, info: Any) -> None:
         source = str(getattr(info, "raw_cell", "") or "")
         changed = self.answers.add(source, datetime.now().astimezone().isoformat(timespec="seconds"))
-        if _TESTS.search(source) and time.monotonic() - self.looked_s > WRITTEN_EVERY_S:
+        if has_tests(source) and time.monotonic() - self.looked_s > WRITTEN_EVERY_S:
             changed |= self._look_at_written()
         if not changed:
             return

@@ -5,21 +5,24 @@ forgotten `raise` below it passes its tests. A judge runs the answer's cell whol
 """
 
 import re
+from functools import cache
 from typing import Any
 
 from mlsys.grading.session.answers import defined_names
-from mlsys.grading.session.notebook import find_shell
+from mlsys.grading.session.notebook import find_shell, has_tests
 from mlsys.grading.verdicts import GradingError
 
-_TESTS = re.compile(r"\bscorecard\.\w")
 _NAME = re.compile(r"\b[A-Za-z_]\w*")
 
 
 class FailedCells:
-    """The names defined by cells that failed, each with the exception of its cell's last run."""
+    """The names defined by cells that failed, each with what the exception of its cell's last run said.
+
+    The exception itself is not kept: it would hold the tensors of all frames that it went through.
+    """
 
     def __init__(self) -> None:
-        self.errors: dict[str, BaseException] = {}
+        self.errors: dict[str, str] = {}
         self.running = ""
 
     def watch(self, shell: Any) -> None:
@@ -34,13 +37,13 @@ class FailedCells:
     def end(self, result: Any) -> None:
         """Note how it ended; a cell of tests defines no answer."""
         source, self.running = self.running, ""
-        if _TESTS.search(source):
+        if has_tests(source):
             return
         error = result.error_before_exec or result.error_in_exec
         for name in defined_names(source):
             self.errors.pop(name, None)
             if error is not None:
-                self.errors[name] = error
+                self.errors[name] = f"{type(error).__name__}: {error}".rstrip(": ")
 
     def check(self) -> None:
         """Raise if the cell that runs names what a failed cell defines.
@@ -51,23 +54,21 @@ class FailedCells:
         own = set(defined_names(self.running))
         for name in _NAME.findall(self.running):
             if name in self.errors and name not in own:
-                error = self.errors[name]
-                said = f"{type(error).__name__}: {error}".rstrip(": ")
                 raise GradingError(
-                    f"the visible tests pass, but the cell that defines {name} ended with {said}. An answer counts "
-                    "only if its cell runs to its end: mend or delete the line that raises, and run both cells again."
+                    f"the visible tests pass, but the cell that defines {name} ended with {self.errors[name]}. An "
+                    "answer counts only if its cell runs to its end: mend or delete the line that raises, and run both "
+                    "cells again."
                 )
-
-
-_failed = FailedCells()
-_shell: Any = None
 
 
 def watch_cells() -> FailedCells:
     """Return the failed cells of this notebook, which are noted from the first call on; in a judge there are none."""
-    global _shell
     shell = find_shell()
-    if shell is not None and shell is not _shell:
-        _failed.watch(shell)
-        _shell = shell
-    return _failed
+    return FailedCells() if shell is None else _of(shell)
+
+
+@cache
+def _of(shell: Any) -> FailedCells:
+    failed = FailedCells()
+    failed.watch(shell)
+    return failed

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from importlib import import_module
@@ -12,6 +13,13 @@ from mlsys.grading.device import JUDGE_VARIABLE
 
 MAX_NOTEBOOK_BYTES = 50_000_000
 """Largest saved notebook that is read."""
+
+_TESTS = re.compile(r"\bscorecard\.\w")
+
+
+def has_tests(source: str) -> bool:
+    """Say whether a cell is one of the lab's tests, which tell the scorecard how they came out."""
+    return _TESTS.search(source) is not None
 
 
 def find_shell() -> Any:
