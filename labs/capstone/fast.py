@@ -428,12 +428,16 @@ def persistent_kernel(
     each = tl.cdiv(VOCABULARY, programs)
     end = tl.minimum((program + 1) * each, VOCABULARY)
     best = tl.full((), -(2**63), tl.int64)
-    for start in range(program * each, end, HEAD_ROWS):
-        n = start + tl.arange(0, HEAD_ROWS)
-        scores = products(rows_of(tokens_ptr, n, end, WIDTH, BLOCK), x)
+    n = program * each + tl.arange(0, HEAD_ROWS)
+    weights_head = rows_of(tokens_ptr, n, end, WIDTH, BLOCK)
+    for _ in range(0, each, HEAD_ROWS):
+        following = rows_of(tokens_ptr, n + HEAD_ROWS, end, WIDTH, BLOCK)  # on their way during the products
+        scores = products(weights_head, x)
         if SCORES:
             tl.store(scores_ptr + n, scores, mask=n < end)
         best = tl.maximum(best, packed(scores, n, end))
+        n += HEAD_ROWS
+        weights_head = following
     tl.atomic_max(best_ptr, best)
 
 
@@ -454,7 +458,7 @@ class Plan:
         up: rows of the MLP's first layer.
         down: rows of its second.
         head: tokens that a program scores.
-        splits: shares of the tokens of a head.
+        splits: shares of the tokens of a head, a power of two as all of these numbers are.
         keys: tokens that attention takes at once.
         num_warps: warps of a program.
         persistent_warps: warps of a program of the persistent kernel.
@@ -463,14 +467,14 @@ class Plan:
             have compute capability `OVERLAPS` or more.
     """
 
-    qkv: int = 16
-    project: int = 4
-    up: int = 16
-    down: int = 4
-    head: int = 32
-    splits: int = 8
-    keys: int = 64
-    num_warps: int = 4
+    qkv: int = 8
+    project: int = 8
+    up: int = 8
+    down: int = 2
+    head: int = 8
+    splits: int = 4
+    keys: int = 128
+    num_warps: int = 8
     persistent_warps: int = 8
     persistent_head: int = 16
     overlap: bool = False
@@ -481,7 +485,7 @@ class FastDecoder:
 
     Args:
         decoder: the weights, in one dtype and on one device; float16 and bfloat16 halve the bytes.
-        plan: rows, shares and warps.
+        plan: rows, shares and warps; by default kernels overlap where the GPU can.
         programs: of the persistent kernel: at most as many as run at once, by default one per multiprocessor.
 
     Raises:
@@ -490,10 +494,11 @@ class FastDecoder:
 
     def __init__(self, decoder: Decoder, plan: Plan | None = None, *, programs: int | None = None) -> None:
         check(decoder)
-        self.decoder, self.plan = decoder, plan or Plan()
         device = decoder.tokens.device
+        here = detect_device() if device.type == "cuda" else cpu_device()
+        self.decoder, self.plan = decoder, plan or Plan(overlap=can_overlap(here))
         if self.plan.overlap:
-            check_overlap(detect_device() if device.type == "cuda" else cpu_device())
+            check_overlap(here)
         self.programs = programs or (detect_device().multiprocessors if device.type == "cuda" else 1) or 1
         self.head = decoder.width // decoder.heads
         self.block = triton.next_power_of_2(decoder.width)
@@ -504,7 +509,7 @@ class FastDecoder:
         self.cache = decoder.empty_cache()
         self.x, self.q = (torch.zeros(width, device=device) for _ in range(2))
         self.hidden = torch.zeros(4 * width, device=device)
-        self.part = torch.zeros(parts, self.head + 2, device=device)
+        self.part = torch.zeros(parts * (self.head + 2), device=device)
         self.scores = torch.zeros(decoder.vocabulary, device=device)
         self.prompt = 0
 
@@ -638,13 +643,18 @@ def check(decoder: Decoder) -> None:
         )
 
 
+def can_overlap(device: Device) -> bool:
+    """Return whether a kernel can begin before the one before it has ended."""
+    return device.kind == "gpu" and (device.capability or (0, 0)) >= OVERLAPS
+
+
 def check_overlap(device: Device) -> None:
     """Refuse a device on which no kernel can begin before the one before it has ended.
 
     Raises:
         CannotDecode: with the device, and what to do.
     """
-    if device.kind != "gpu" or (device.capability or (0, 0)) < OVERLAPS:
+    if not can_overlap(device):
         raise CannotDecode(
             f"kernels cannot overlap on {device.name}, but on GPUs of compute capability "
             f"{'.'.join(map(str, OVERLAPS))} or more: give a plan with overlap=False"

@@ -27,7 +27,7 @@ A rule chooses the plan by shape: `product_plan` and `int4_plan`.
 # A kernel's parameters are pointers and constants of Triton's compiler, for which Python has no types.
 # mypy: disable-error-code="no-untyped-def, untyped-decorator"
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import torch
@@ -371,7 +371,7 @@ def product_plan(m: int, n: int, k: int, device: Device, itemsize: int = 2, *, p
 LARGEST_TILE_M = 128
 """Most rows of activations of a tile: its sums, of one group and of all, fill half of the registers."""
 
-PROGRAMS_AT_ONCE = {16: 3, 32: 3, 64: 2, 128: 1}
+PROGRAMS_AT_ONCE = {16: 3, 32: 3, 64: 2, 128: 2}
 """Programs by tile_m that one multiprocessor runs at once, so that enough bytes are on their way."""
 
 LEAST_GROUPS = 4
@@ -381,11 +381,9 @@ LEAST_GROUPS = 4
 def int4_plan(m: int, n: int, k: int, device: Device) -> Int4Plan:
     """The plan for weights of 4 bits: the smallest tile that holds the batch, and splits until the GPU is busy."""
     tile_m = min(LARGEST_TILE_M, max(16, triton.next_power_of_2(m)))
-    warps, stages = (8, 4) if tile_m == LARGEST_TILE_M else (4, 5)
-    plan = Int4Plan(tile_m, 128, warps, stages)
+    plan = Int4Plan(tile_m, 64 if tile_m == LARGEST_TILE_M else 128, num_warps=4, num_stages=3)
     busy = (device.multiprocessors or 1) * PROGRAMS_AT_ONCE[tile_m]
-    splits = max(1, min(busy // plan.tiles(m, n), k // GROUP // LEAST_GROUPS))
-    return Int4Plan(tile_m, 128, warps, stages, splits)
+    return replace(plan, splits=max(1, min(busy // plan.tiles(m, n), k // GROUP // LEAST_GROUPS)))
 
 
 def int4_candidates(m: int, n: int, k: int, device: Device) -> list[Int4Plan]:
@@ -677,5 +675,5 @@ def launch_int4(x: torch.Tensor, weights: Int4Weights, out: torch.Tensor, plan: 
         TensorDescriptor.from_tensor(weights.words.view(-1, WORDS), [plan.tile_n, WORDS]),
         weights.scales, out, parts, arrived, m, n, k,
         TILE_M=plan.tile_m, TILE_N=plan.tile_n, SPLITS=plan.splits, GROUP=GROUP, HALF=x.dtype == torch.float16,
-        PAIRS=x.is_cuda,        num_warps=plan.num_warps, num_stages=plan.num_stages,
+        PAIRS=x.is_cuda, num_warps=plan.num_warps, num_stages=plan.num_stages,
     )  # fmt: skip

@@ -28,7 +28,7 @@ Waiting = tuple[Path, CourseTree]
 
 @pytest.fixture(scope="module")
 def graded(adding: tuple[Path, CourseTree, Path], tmp_path_factory: pytest.TempPathFactory) -> Waiting:
-    """A class of two, graded without a GPU. Do not change it."""
+    """A class of two, graded without a GPU, also where there is one. Do not change it."""
     root = tmp_path_factory.mktemp("gpu-pass") / "repository"
     shutil.copytree(adding[0], root)
     tree = CourseTree(root / "_build" / "course")
@@ -38,7 +38,9 @@ def graded(adding: tuple[Path, CourseTree, Path], tmp_path_factory: pytest.TempP
     handed_in.mkdir()
     for name in ("right", "half-done"):
         shutil.copy(adding[2] / f"{name}.ipynb", handed_in)
-    grade_class(root, tree, "adding", Options(handed_in, workers=2), QUIET)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CUDA_VISIBLE_DEVICES", "")  # for the workers
+        grade_class(root, tree, "adding", Options(handed_in, workers=2), QUIET)
     return root, tree
 
 

@@ -247,7 +247,7 @@ def test_a_kernel_made_for_the_compiler_is_inspected_likewise():
 @pytest.mark.gpu
 def test_a_slice_on_a_gpu_is_inspected_with_its_strides():
     given = torch.ones(3, 20, device="cuda")[:, ::2], torch.zeros(3, 10, device="cuda"), 3, 10, 20, 2
-    inspect_first(kernels.copy)[(3,)](*given, BLOCK=16)
+    inspect_first(kernels.copy)[(3,)](*given, B=16)
     assert torch.equal(given[1], given[0])
 
 
