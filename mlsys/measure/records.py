@@ -78,9 +78,9 @@ class Row:
 class Record:
     """All measurements on one device, of one run or of several in the same conditions.
 
-    `measured_on` is the day; rows that a later run added follow it with their day, as `commit` has them.
-    `flags` are the settings of torch that decide how its libraries multiply, such as whether float32 may run as tf32;
-    `host` is the machine's CPU, with the threads that torch used on it.
+    `measured_on` is the day, `host` the machine's CPU with the threads that torch used on it; rows that a later run
+    added follow them with theirs, as `commit` has them.
+    `flags` are the settings of torch that decide how its libraries multiply, such as whether float32 may run as tf32.
     """
 
     device: str
@@ -98,6 +98,16 @@ class Record:
         versions = ", ".join(f"{name} {number}" for name, number in self.versions.items())
         days = dict.fromkeys(part.partition(" for ")[0] for part in self.measured_on.split("; "))
         return f"{self.device}, {versions}, driver {self.driver}, measured {' and '.join(days)}"
+
+    def host_of(self, name: str) -> str:
+        """Return the host of one measurement, for a record whose rows come from several.
+
+        >>> record = Record("T4", "1", {}, "", "", (), host="a CPU; another for softmax, copy bandwidth")
+        >>> record.host_of("softmax"), record.host_of("stride")
+        ('another', 'a CPU')
+        """
+        parts = (part.partition(" for ") for part in reversed(self.host.split("; ")))
+        return next(host for host, _, names in parts if not names or f", {name}, " in f", {names}, ")
 
     def named(self, name: str, variant: str | None = None) -> tuple[Row, ...]:
         """Select the rows of one measurement, or of one of its variants, in the order in which they ran.
@@ -234,10 +244,11 @@ def _text(record: Record) -> str:
 def with_kept_rows(record: Record, path: Path, measured: Collection[str | tuple[str, str]]) -> Record:
     """Add to `record` the rows of the record at `path` that are not `measured`: suites, names, or names with variants.
 
-    `commit` and `measured_on` then say which measurements are of which commit and of which day.
+    `commit`, `measured_on` and `host` then say which measurements are of which commit, day and host.
 
     Raises:
-        UserError: if they were made in other conditions: a record has one label for all rows.
+        UserError: if they were made with another GPU, driver or version, or other flags: those are the same for all
+            rows of a record.
     """
     if not path.exists():
         return record
@@ -246,7 +257,7 @@ def with_kept_rows(record: Record, path: Path, measured: Collection[str | tuple[
     if not kept:
         return record
     names = ", ".join(dict.fromkeys(row.name for row in kept))
-    for what in ("device", "driver", "versions", "flags", "host"):
+    for what in ("device", "driver", "versions", "flags"):
         then, now = getattr(older, what), getattr(record, what)
         if then != now:
             raise UserError(
@@ -263,4 +274,5 @@ def with_kept_rows(record: Record, path: Path, measured: Collection[str | tuple[
         rows=(*kept, *record.rows),
         commit=both(older.commit, record.commit),
         measured_on=both(older.measured_on, record.measured_on),
+        host=both(older.host, record.host),
     )

@@ -5,6 +5,7 @@ written to `tests/runtime/results`. Without a GPU, the committed records are hel
 """
 
 import time
+from dataclasses import asdict
 from pathlib import Path
 from statistics import median
 
@@ -67,21 +68,21 @@ PLANS: dict[str, list[Operation]] = {
 @pytest.mark.timeout(600)
 def test_plans_take_on_a_gpu_what_the_simulator_says():
     cuda = _Cuda()
-    gpu = cuda.calibrate()
     rows = []
     for name, plan in PLANS.items():
-        rows.append({"plan": name, "simulated_s": simulate(plan, gpu).total_s, "measured_s": cuda.seconds(plan)})
-    calibration = {field: getattr(gpu, field) for field in ("sms", "link_bandwidth", "copy_latency_s", "issue_s")}
-    write_record(RESULTS, {"calibration": calibration, "rows": rows})
+        gpu = cuda.calibrate()  # each time anew: how fast a host launches depends on what else it does
+        times = {"simulated_s": simulate(plan, gpu).total_s, "measured_s": cuda.seconds(plan)}
+        rows.append({"plan": name, "calibration": asdict(gpu), **times})
+    write_record(RESULTS, {"rows": rows})
     assert {row["plan"]: row for row in rows if not _agrees(row)} == {}
 
 
 @pytest.mark.parametrize("record", read_records(RESULTS), ids=lambda record: record["device"])
 def test_the_committed_record_agrees_with_the_present_simulator(record):
-    gpu = Gpu(**record["calibration"])
     assert {row["plan"] for row in record["rows"]} == set(PLANS), "run this file again on a GPU"
     for row in record["rows"]:
-        assert _agrees({**row, "simulated_s": simulate(PLANS[row["plan"]], gpu).total_s}), row
+        simulated_s = simulate(PLANS[row["plan"]], Gpu(**row["calibration"])).total_s
+        assert _agrees({**row, "simulated_s": simulated_s}), row
 
 
 def test_the_plans_can_be_simulated_and_differ_as_they_should():
@@ -160,10 +161,10 @@ class _Cuda:
         """Measure what the simulator is told, the link and the host, by plans other than those that are compared."""
         one, two = (self.seconds([Copy("c", "s", size)]) for size in (128 * MIB, 256 * MIB))
         bandwidth = 128 * MIB / (two - one)
-        few, many = (self.seconds([Kernel("k", "s", 1, 0.0, 0.5)] * count) for count in (100, 1100))
+        few, many = (self.seconds([Kernel("k", "s", 1, 0.0, 0.5)] * count) for count in (100, 500))
         return Gpu(
             sms=self.sms,
             link_bandwidth=bandwidth,
             copy_latency_s=max(0.0, one - 128 * MIB / bandwidth),
-            issue_s=(many - few) / 1000,
+            issue_s=(many - few) / 400,
         )
