@@ -3,6 +3,7 @@
     python scripts/seed_study.py --seeds 100 tiling fusion roofline
     python scripts/seed_study.py --seeds 10 --device gpu fusion
     python scripts/seed_study.py --seeds 10 --races first-kernels
+    python scripts/seed_study.py --seeds 5 --first 6 --races --no-endless tiling    beside others, on one GPU
 
 A sample shows a mistake only if every seed finds it, by a margin. For each question that a sample answers in its own
 way there is one line: its verdicts with their counts, and the least and the greatest error of a seed. The error of a
@@ -154,6 +155,11 @@ def answers(name: str, device: str, folder: Path) -> list[Answer]:
     return found
 
 
+def endless(name: str) -> set[str]:
+    """The students of a lab's sample class whose code never ends, in one question or more."""
+    return {student for (student, _), row in expected(name).items() if row["verdict"] == "timed out"}
+
+
 def study(name: str, studied: list[Answer], device: str, seeds: Sequence[int], comparisons: Comparisons) -> int:
     """Judge the answers for one seed after the other; return how many seeds were done when it ended or Ctrl-C came."""
     done = 0
@@ -175,6 +181,7 @@ def main() -> int:
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
     parser.add_argument("--question", action="append", help="only this one; may be repeated")
     parser.add_argument("--races", action="store_true", help="only questions whose time counts, on a GPU")
+    parser.add_argument("--no-endless", action="store_true", help="leave out answers that are due to take all the time")
     arguments = parser.parse_args()
     device = check_device("gpu" if arguments.races else arguments.device)
     failed = False
@@ -183,6 +190,7 @@ def main() -> int:
             studied = answers(name, device, Path(folder))
             studied = [one for one in studied if one.question.name in (arguments.question or [one.question.name])]
             studied = [one for one in studied if one.is_race or not arguments.races]
+            studied = [one for one in studied if not (arguments.no_endless and set(one.students) <= endless(name))]
             seeds = range(arguments.first, arguments.first + arguments.seeds)
             done = study(name, studied, device, seeds, comparisons)
         what = "points" if arguments.races else "error in tolerances (of a race, points)"
