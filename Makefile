@@ -11,7 +11,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
 INSTALLED := .venv/.installed
 # A file of tests stays together: what it grades or builds once, its tests share.
-TOGETHER := pytest -n auto --maxprocesses 8 --dist loadfile
+# Beside others each has one thread: more would spin while they wait for one another.
+TOGETHER := OMP_NUM_THREADS=1 pytest -n auto --maxprocesses 8 --dist loadfile
 # Only files that mark a test as alone are read for those: reading all takes half a minute.
 ALONE = pytest $$(grep -rl --include='test_*.py' 'mark\.alone' tests)
 
