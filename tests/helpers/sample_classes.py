@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from helpers.sample_answers import EachAnswerOnce
 from mlsys.classroom.grade_class import Options, grade_class
 from mlsys.classroom.store.record import QuestionRecord
 from mlsys.course.release import release
@@ -31,15 +32,18 @@ def handed_in(name: str, folder: Path, seeds: Sequence[str] = ()) -> CourseTree:
     return tree
 
 
-def graded(name: str, folder: Path, config: str = "", workers: int = Options.workers) -> dict[Key, QuestionRecord]:
+def graded(
+    name: str, folder: Path, config: str = "", workers: int = Options.workers, *, once: bool = False
+) -> dict[Key, QuestionRecord]:
     """What each question of each sample submission got.
 
-    `config` is added to nbgrader's configuration.
+    `config` is added to nbgrader's configuration. With `once`, who answers a question alike is judged once.
     """
     tree = handed_in(name, folder)
     path = tree.root / "nbgrader_config.py"
     path.write_text(path.read_text() + config)
-    options = Options(folder / "submissions", workers=workers)
+    open_pool = (lambda tree, name: EachAnswerOnce(tree, name, workers)) if once else None
+    options = Options(folder / "submissions", workers=workers, open_pool=open_pool)
     batch = grade_class(ROOT, tree, name, options, Console(quiet=True))
     return {
         (student, question.question): question

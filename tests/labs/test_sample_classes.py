@@ -16,7 +16,7 @@ HOW = "run `python -m pytest tests/labs/test_sample_classes_gpu.py -m gpu` on a 
 @pytest.mark.parametrize("name", LABS)
 def test_sample_class_gets_the_marks_written_beforehand(tmp_path: Path, name: str) -> None:
     due = {key: (row["verdict"], float(row["points_cpu"])) for key, row in expected(name).items()}
-    found = graded(name, tmp_path)
+    found = graded(name, tmp_path, once=True)
     assert found.keys() == due.keys()
     assert len({student for student, _ in found}) >= 8
     marks = {key: (question.verdict, question.points) for key, question in found.items()}
