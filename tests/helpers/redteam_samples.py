@@ -2,7 +2,7 @@
 
 import csv
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -142,11 +142,21 @@ def pack(attacks: list[Attack], prefix: str, at_once: int = AT_ONCE) -> list[Att
     return [Attempt(f"{prefix}-{number:02d}", tuple(group)) for number, group in enumerate(groups)]
 
 
-def notebook_of(attempt: Attempt, lab: Lab, released: NotebookNode) -> NotebookNode:
-    """The submission: right answers, and the attacks in their places."""
+def notebook_of(
+    attempt: Attempt, lab: Lab, released: NotebookNode, asked: Collection[str] | None = None
+) -> NotebookNode:
+    """The submission: right answers, and the attacks in their places.
+
+    Where `asked` names questions, it answers only what runs for these and for those that its attacks are about.
+    """
     solutions = {cell.id: solution(cell.source) for cell in lab.cells if cell.role in (PREDICT, SOLUTION)}
+    answered = "*"
+    if asked is not None:
+        names = set(asked).union(*(attack.questions for attack in attempt.attacks))
+        needed = {other for name in names for other in lab.needed(lab.question(name))}
+        answered = ",".join(cell.id for cell in lab.cells if cell.id in solutions and cell.question in needed)
     written = "".join(f"# %% replace={one.graded.id}\nA written answer.\n\n" for one in lab.questions if one.written)
-    text = f"# %% solve=*\n{written}"
+    text = f"# %% solve={answered}\n{written}"
     for attack in attempt.attacks:
         part = attack.text
         for place, right in solutions.items():  # what follows a right answer
@@ -215,12 +225,21 @@ def grade_attacks(
 
 
 def grade_without_tricks(
-    folder: Path, attacks: list[Attack], config: str, workers: int, lab_name: str = "tiling"
+    folder: Path,
+    attacks: list[Attack],
+    config: str,
+    workers: int,
+    lab_name: str = "tiling",
+    also: Collection[str] = (),
 ) -> Graded:
-    """Grade the same submissions without what makes them attacks, as many questions of one submission as there are."""
+    """Grade the same submissions without what makes them attacks, as many questions of one submission as there are.
+
+    Questions that no attack of a submission is about stay without an answer, unless `also` names them: nobody looks at
+    them.
+    """
     tree, lab = _course(folder, config, lab_name)
     honest = pack([without_trick(attack) for attack in attacks], "honest", at_once=len(attacks))
-    return _graded(folder, tree, lab, honest, workers)
+    return _graded(folder, tree, lab, honest, workers, asked=also)
 
 
 def _course(folder: Path, config: str, lab_name: str) -> tuple[CourseTree, Lab]:
@@ -231,11 +250,18 @@ def _course(folder: Path, config: str, lab_name: str) -> tuple[CourseTree, Lab]:
     return tree, Lab.load(ROOT / "labs" / lab_name / "lab.py")
 
 
-def _graded(folder: Path, tree: CourseTree, lab: Lab, attempts: list[Attempt], workers: int) -> Graded:
+def _graded(
+    folder: Path,
+    tree: CourseTree,
+    lab: Lab,
+    attempts: list[Attempt],
+    workers: int,
+    asked: Collection[str] | None = None,
+) -> Graded:
     submissions = folder / "submissions"
     submissions.mkdir()
     released = read_notebook(tree.release(lab.name))
     for attempt in attempts:
-        write_notebook(notebook_of(attempt, lab, released), submissions / f"{attempt.student}.ipynb")
+        write_notebook(notebook_of(attempt, lab, released, asked), submissions / f"{attempt.student}.ipynb")
     batch = grade_class(ROOT, tree, lab.name, Options(submissions, workers=workers), Console(quiet=True))
     return Graded(tree, batch, {attempt.student: attempt for attempt in attempts})

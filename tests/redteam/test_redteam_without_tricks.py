@@ -21,7 +21,8 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> Graded:
 
 @pytest.fixture(scope="module")
 def graded_on_cpu(tmp_path_factory: pytest.TempPathFactory) -> Graded:
-    return grade_without_tricks(tmp_path_factory.mktemp("honest-gpu"), ON_GPU, CONFIG, workers=2)
+    folder = tmp_path_factory.mktemp("honest-gpu")
+    return grade_without_tricks(folder, ON_GPU, CONFIG, workers=2, also=["c", "e"])
 
 
 @each(ATTACKS)
