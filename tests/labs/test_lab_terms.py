@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 from helpers.known_lab import ROOT, KnownLab
-from helpers.sample_answers import sample_answers
+from helpers.sample_answers import SampleAnswer, answer_to, sample_answers
 from helpers.sample_classes import SEEDS, expected, handed_in
 
 from mlsys.course.lab import PREDICT, SOLUTION, Lab, find_labs
 from mlsys.course.starter import solution, starter
+from mlsys.grading.verdicts import Verdict
 from mlsys.judge.grade_question import LIMITS, grade_question
 
 LABS = [name for name in find_labs(ROOT) if Lab.load(ROOT / "labs" / name / "lab.py").variants]
@@ -28,6 +29,7 @@ SHORT = replace(LIMITS, cpu_s=LIMITS.cpu_s // 2)
 """Half of a class's time, for an endless loop takes all of it."""
 
 known = cache(KnownLab)
+judged: dict[object, Verdict] = {}
 
 
 def questions(seeds):
@@ -86,6 +88,15 @@ def test_every_cell_is_a_cell_and_none_says_what_is_drawn(name, seeds):
             assert "drawn(" not in text
 
 
+def verdict_on(answer: SampleAnswer) -> Verdict:
+    """Judge an answer, unless the same one to the same tests was judged in another term."""
+    lab = answer.submission.lab
+    asked = lab.name, lab.withheld, answer.question.graded.source, answer_to(answer.question, answer.submission)
+    if asked not in judged:
+        judged[asked] = grade_question(answer.submission, answer.question, "cpu", seed=1, limits=SHORT)
+    return judged[asked]
+
+
 @pytest.mark.proof
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("seeds", SEEDS)
@@ -100,7 +111,7 @@ def test_the_sample_class_gets_its_marks_in_every_term(tmp_path: Path, name: str
     tree = handed_in(name, tmp_path, seeds)
     found = {}
     for answer in sample_answers(name, tree, tmp_path / "submissions"):
-        verdict = grade_question(answer.submission, answer.question, "cpu", seed=1, limits=SHORT)
+        verdict = verdict_on(answer)
         marks = verdict.name, round(verdict.fraction * answer.question.points, 4)
         found |= {(student, answer.question.name): (marks, verdict.message) for student in answer.students}
     assert {due[key] for key in due.keys() - found.keys()} == {("refused", 0)}
