@@ -1,9 +1,14 @@
 """Labs run in Triton's interpreter as if on a GPU of some compute capability: which kernels they launch, what waits."""
 
 import inspect
+import json
+import os
+import subprocess
+import sys
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cache
+from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import patch
 
@@ -18,9 +23,11 @@ from mlsys.compiler.ir.graph import TORCH
 from mlsys.compiler.run import load_source
 from mlsys.grading import compiler_report as reports
 from mlsys.grading.draws import Draws
+from mlsys.grading.kernels import compiler_report as jobs
 from mlsys.grading.kernels import race as races
 from mlsys.grading.kernels.backend import LocalBackend, use_backend
 from mlsys.grading.kernels.compiler_report import CompilerReport
+from mlsys.grading.kernels.source import kernel_source
 from mlsys.grading.replays import fusion_plan
 from mlsys.measure import clock, timing
 from mlsys.measure.device import Device
@@ -48,6 +55,27 @@ class Launch:
         """What the compiler makes another kernel of."""
         ones = tuple(value == 1 if type(value) is int else str(getattr(value, "dtype", value)) for value in self.args)
         return self.question, self.kernel.__name__, self.text, ones, tuple(sorted(self.kwargs.items()))
+
+
+def shared_bytes(launches, capability):
+    """The bytes of shared memory that each launch takes on a GPU of this compute capability, or why it cannot be made.
+
+    They are compiled in one process; if one of them ends it, each is compiled in a process of its own.
+    """
+    asked = []
+    for one in launches:
+        name = one.kernel.__name__
+        text = kernel_source(jobs._sources(one.kernel, {}), name).text
+        asked.append((text, name, jobs._job(one.kernel, (one.args, one.kwargs), 10 * capability[0] + capability[1])))
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    command = [sys.executable, Path(__file__).with_name("compile_launches.py")]
+    text = json.dumps(asked)
+    done = subprocess.run(command, input=text, capture_output=True, text=True, env=environment, check=False)
+    if done.returncode == 0:
+        return json.loads(done.stdout.splitlines()[-1])
+    if len(asked) == 1:
+        return [f"the compiler ends with status {done.returncode}: {done.stderr[-300:]}"]
+    return [found for one in launches for found in shared_bytes([one], capability)]
 
 
 @dataclass
