@@ -8,11 +8,13 @@ none of them in the cache of an H200, so nothing has to be emptied.
 |---|---|---|
 | decode GPT-2 124M | five kernels a layer, persistent kernel | layers, width, vocabulary, tokens |
 | decode GPT-2 124M, launched by the host | eager, five kernels a layer | the same |
+| decode GPT-2 124M without weights | five kernels a layer, persistent kernel | kernels or barriers, width |
 | grid barrier | programs of the persistent kernel | programs, barriers |
 
 The first row's peers are torch's operations one after the other and after torch.compile, all replayed from CUDA graphs.
-`python labs/capstone/bench.py` prints the times of one GPU beside what `mlsys` predicts from bytes and boundaries, and
-with `--plans` those of other rows, shares and warps.
+Without weights, as many kernels, or phases of one kernel, pass a row on to each other and compute next to nothing: that
+is what a token loses between them. `python labs/capstone/bench.py` prints the times of one GPU beside what `mlsys`
+predicts, the bytes and that loss, and with `--plans` those of other rows, shares and warps.
 """
 
 import argparse
@@ -43,6 +45,7 @@ BARRIERS = 100
 
 NAME = "decode GPT-2 124M"
 BY_HOST = f"{NAME}, launched by the host"
+WEIGHTLESS = f"{NAME} without weights"
 FUSED, PERSISTENT, EAGER, COMPILED = "five kernels a layer", "persistent kernel", "eager", "torch.compile"
 
 Work = Callable[[], object]
@@ -136,6 +139,11 @@ class Case:
         step = models.gpt2(SIZE, seq=self.tokens, decode=True, dtype=FORMAT)
         return float((step.weight_bytes + step.kv_cache_bytes(self.tokens)).m_as("byte"))
 
+    @property
+    def weightless(self) -> dict[str, Work]:
+        """The same ways without weights."""
+        return {FUSED: self.decoder.weightless_step, PERSISTENT: self.decoder.weightless_persistent_step}
+
     def barriers(self) -> Work:
         """A launch with nothing but barriers."""
         ours = self.decoder
@@ -150,9 +158,9 @@ class Case:
         return call
 
 
-def predicted(case: Case, ceilings: Ceilings, *, boundaries: int, boundary_s: float) -> float:
-    """Return the seconds of a token by `mlsys`: bytes at copy bandwidth, and a loss per kernel or barrier."""
-    return float(token_latency(case.moved, ceilings.copy_bandwidth).m_as("second")) + boundaries * boundary_s
+def predicted(case: Case, ceilings: Ceilings, weightless_s: float) -> float:
+    """Return the seconds of a token by `mlsys`: its bytes at copy bandwidth, and its time without them."""
+    return float(token_latency(case.moved, ceilings.copy_bandwidth).m_as("second")) + weightless_s
 
 
 def rows(names: dict[str, Any], ceilings: Ceilings) -> Iterator[Row]:
@@ -168,6 +176,9 @@ def rows(names: dict[str, Any], ceilings: Ceilings) -> Iterator[Row]:
         yield row("lab", NAME, name, case.shape, FORMAT, call=call, peers=peers, graph=True, **how)
     for name, call in {EAGER: case.eager, FUSED: case.ours[FUSED]}.items():
         yield row("lab", BY_HOST, name, case.shape, FORMAT, call=call, graph=False, **how)
+    steps = {FUSED: case.decoder.kernels, PERSISTENT: case.decoder.phases}
+    for name, call in case.weightless.items():
+        yield row("lab", WEIGHTLESS, name, (steps[name], case.model.width), "fp32", call=call, graph=True)
     programs = case.decoder.programs
     shape = (programs, BARRIERS)
     yield row("lab", "grid barrier", f"{programs} programs", shape, "int32", call=case.barriers(), graph=True)
@@ -180,13 +191,13 @@ def plans(fast: ModuleType) -> Iterator[tuple[Any, tuple[str, ...]]]:
     yield replace(usual, overlap=True), (FUSED,)
     choices = {
         "qkv": (4, 8, 16, 32),
-        "project": (2, 4, 8),
+        "project": (4, 8, 16),
         "up": (4, 8, 16, 32),
-        "down": (2, 4, 8),
-        "head": (8, 16, 32, 64),
-        "splits": (4, 8, 16),
-        "keys": (16, 32, 64, 128),
-        "num_warps": (4, 8),
+        "down": (1, 2, 4, 8),
+        "head": (4, 8, 16, 32),
+        "splits": (2, 4, 8),
+        "keys": (64, 128, 256),
+        "num_warps": (4, 8, 16),
         "persistent_warps": (8, 16),
         "persistent_head": (8, 16, 32),
     }
@@ -213,10 +224,11 @@ def main() -> None:
     barrier_s = time_kernel(case.barriers(), graph=True).median_s / BARRIERS
     launch_s = float(ceilings.launch_latency["graph"].m_as("second"))
     print(f"{ceilings.device.name}: a kernel in a graph {launch_s * 1e6:.2f} us, a barrier {barrier_s * 1e6:.2f} us")
-    due = {
-        FUSED: predicted(case, ceilings, boundaries=case.decoder.kernels, boundary_s=launch_s),
-        PERSISTENT: predicted(case, ceilings, boundaries=5 * case.model.layers + 2, boundary_s=barrier_s),
-    }
+    due = {}
+    for name, call in case.weightless.items():
+        weightless_s = time_kernel(call, graph=True).median_s
+        print(f"{name} without weights: {weightless_s * 1e6:.1f} us")
+        due[name] = predicted(case, ceilings, weightless_s)
     for name, call in case.ours.items():
         seconds = time_kernel(call, graph=True).median_s
         print(f"{name}: {seconds * 1e6:.1f} us, predicted {due[name] * 1e6:.1f}, {seconds / due[name]:.2f} times")

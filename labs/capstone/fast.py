@@ -448,6 +448,37 @@ def barriers_kernel(count_ptr, barriers):
         barrier(count_ptr, (number + 1) * tl.num_programs(0))
 
 
+@triton.jit
+def weightless(x_ptr, y_ptr, n, end, WIDTH, BLOCK: tl.constexpr, EPS: tl.constexpr):
+    """Do what a step does besides its weights: read the row that all programs stored, normalize it, store rows n."""
+    gain, shift = tl.full((BLOCK,), 1.0, tl.float32), tl.zeros((BLOCK,), tl.float32)
+    total = tl.sum(normalized(x_ptr, gain, shift, WIDTH, BLOCK, EPS), 0)
+    tl.store(y_ptr + n, total + n, mask=n < end)
+
+
+@triton.jit
+def weightless_kernel(
+    x_ptr, y_ptr, WIDTH, ROWS: tl.constexpr, BLOCK: tl.constexpr, EPS: tl.constexpr, OVERLAP: tl.constexpr
+):
+    """Do one step without weights."""
+    take_turns(OVERLAP)
+    weightless(x_ptr, y_ptr, tl.program_id(0) * ROWS + tl.arange(0, ROWS), WIDTH, WIDTH, BLOCK, EPS)
+
+
+@triton.jit
+def weightless_phases_kernel(
+    rows_ptr, count_ptr, phases, WIDTH, ROWS: tl.constexpr, BLOCK: tl.constexpr, EPS: tl.constexpr
+):
+    """Do steps without weights in one kernel, from one of two rows to the other and back."""
+    programs = tl.num_programs(0)
+    each = tl.cdiv(WIDTH, programs)
+    n, end = tl.program_id(0) * each + tl.arange(0, ROWS), tl.minimum((tl.program_id(0) + 1) * each, WIDTH)
+    for phase in range(phases):
+        x_ptr, y_ptr = rows_ptr + phase % 2 * WIDTH, rows_ptr + (phase + 1) % 2 * WIDTH
+        weightless(x_ptr, y_ptr, n, end, WIDTH, BLOCK, EPS)
+        barrier(count_ptr, (phase + 1) * programs)
+
+
 @dataclass(frozen=True)
 class Plan:
     """Rows of a program in each kernel, shares of attention, and warps.
@@ -511,6 +542,7 @@ class FastDecoder:
         self.hidden = torch.zeros(4 * width, device=device)
         self.part = torch.zeros(parts * (self.head + 2), device=device)
         self.scores = torch.zeros(decoder.vocabulary, device=device)
+        self.two_rows = torch.zeros(2, width, device=device)
         self.prompt = 0
 
     def begin(self, text: list[int]) -> None:
@@ -532,6 +564,11 @@ class FastDecoder:
     @property
     def kernels(self) -> int:
         """Kernels of a token: five a layer, one before and one behind."""
+        return 5 * self.decoder.layers + 2
+
+    @property
+    def phases(self) -> int:
+        """Barriers of the persistent kernel: five a layer, and two to begin."""
         return 5 * self.decoder.layers + 2
 
     def step(self, *, scores: bool = False, hold: bool = False) -> None:
@@ -590,6 +627,31 @@ class FastDecoder:
             model.layers, model.heads, model.longest, width, model.vocabulary,
             HEAD=self.head, SPLITS=plan.splits, KEYS=plan.keys, BLOCK=self.block, EPS=EPSILON,
             **self.persistent_rows, HEAD_ROWS=plan.persistent_head, SCORES=scores, HOLD=int(hold), **options,
+        )  # fmt: skip
+
+    def weightless_step(self) -> None:
+        """Launch as many kernels as `step` does, which pass a row on to each other and have no weights.
+
+        Bytes aside, that is what a token takes at least.
+        """
+        plan, width = self.plan, self.decoder.width
+        how = {"num_warps": plan.num_warps, "OVERLAP": plan.overlap, "BLOCK": self.block, "EPS": EPSILON}
+        if plan.overlap:
+            how["launch_pdl"] = True
+        for number in range(self.kernels):
+            weightless_kernel[(triton.cdiv(width, plan.project),)](
+                self.two_rows[number % 2], self.two_rows[(number + 1) % 2], width, ROWS=plan.project, **how
+            )
+
+    def weightless_persistent_step(self) -> None:
+        """Do the same in one kernel, with as many barriers as `persistent_step` has."""
+        self.count.zero_()
+        options = {"num_warps": self.plan.persistent_warps}
+        if self.two_rows.is_cuda:
+            options["launch_cooperative_grid"] = True
+        weightless_phases_kernel[(self.programs,)](
+            self.two_rows, self.count, self.phases, self.decoder.width,
+            ROWS=self.persistent_rows["NARROW"], BLOCK=self.block, EPS=EPSILON, **options,
         )  # fmt: skip
 
     @cached_property

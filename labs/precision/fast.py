@@ -336,7 +336,7 @@ PRODUCT_PLANS = {
 }
 """Plans for 8-bit inputs, and the speed of each relative to the first where all of the GPU is busy.
 
-Estimates from the FLOPs per byte of each tile, not yet measured; `bench.py` prints the times of all plans.
+Estimates from the FLOPs per byte of each tile; `bench.py` prints the times of all plans.
 """
 
 STEPS_BETWEEN_TILES = 512

@@ -62,6 +62,7 @@ def test_every_row_is_measured_and_is_right(monkeypatch):
     assert [(row.name, row.variant) for row in rows] == [
         (bench["NAME"], bench["FUSED"]), (bench["NAME"], bench["PERSISTENT"]),
         (bench["BY_HOST"], bench["EAGER"]), (bench["BY_HOST"], bench["FUSED"]),
+        (bench["WEIGHTLESS"], bench["FUSED"]), (bench["WEIGHTLESS"], bench["PERSISTENT"]),
         ("grid barrier", "1 programs"),
     ]  # fmt: skip
     for row in rows:
@@ -95,7 +96,7 @@ def test_bytes_are_those_of_gpt2(monkeypatch):
     case = SimpleNamespace(tokens=512)
     moved = bench["Case"].moved.fget(case)
     assert moved == 2 * 124_439_808 + 2 * 12 * 512 * 768 * 2
-    seconds = bench["predicted"](SimpleNamespace(moved=moved), ceilings(device), boundaries=62, boundary_s=1e-6)
+    seconds = bench["predicted"](SimpleNamespace(moved=moved), ceilings(device), weightless_s=62e-6)
     assert seconds == pytest.approx(moved / 1e12 + 62e-6)
 
 

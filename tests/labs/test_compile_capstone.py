@@ -108,8 +108,20 @@ def test_rows_of_all_programs_of_the_persistent_kernel_fit_its_blocks():
         assert rows["NARROW"] >= math.ceil(768 / programs)
 
 
+def test_steps_without_weights_pass_a_row_on_in_both_ways():
+    """Twelve times: each normalizes the row before, whose sum is then 0, and stores it plus the number of the place."""
+    ours = fast().FastDecoder(model(), plan())
+    for step in (ours.weightless_step, ours.weightless_persistent_step):
+        ours.two_rows.fill_(float("nan"))
+        ours.two_rows[0] = torch.randn(48)
+        step()
+        torch.testing.assert_close(ours.two_rows, torch.arange(48.0).repeat(2, 1), rtol=0, atol=1e-3)
+    assert int(ours.count) == ours.phases == 12
+
+
 POINTERS = {
     "x_ptr": "*fp32", "q_ptr": "*fp32", "part_ptr": "*fp32", "hidden_ptr": "*fp32", "scores_ptr": "*fp32",
+    "y_ptr": "*fp32", "rows_ptr": "*fp32",
     "length_ptr": "*i32", "text_ptr": "*i32", "count_ptr": "*i32", "best_ptr": "*i64",
 }  # fmt: skip
 
@@ -142,6 +154,8 @@ def test_the_kernels_compile_for_hopper_and_load_weights_in_wide_pieces(overlap)
             "persistent_kernel", usual.persistent_warps, KEYS=usual.keys, WIDE=32, NARROW=8,
             HEAD_ROWS=usual.persistent_head, SCORES=False, HOLD=0, **split,
         ),
+        job("weightless_kernel", warps, OVERLAP=overlap, ROWS=usual.project),
+        job("weightless_phases_kernel", usual.persistent_warps, ROWS=8),
         job("barriers_kernel", usual.persistent_warps),
     ]  # fmt: skip
     assert head.items() <= split.items()

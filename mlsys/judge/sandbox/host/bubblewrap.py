@@ -200,8 +200,8 @@ def _environment(gpu: bool, visible: str) -> dict[str, str]:
         environment["LD_LIBRARY_PATH"] = os.environ["LD_LIBRARY_PATH"]
     if visible:
         environment["CUDA_VISIBLE_DEVICES"] = visible
-    # One queue to the GPU in place of eight: the driver makes contexts one after the other on the whole machine, and on
-    # an H200 16 processes then wait 1.5 s for theirs and not 3.9 s. Streams stay right, and kernels of several may wait.
+    # One queue to the GPU in place of eight. The driver makes contexts one after the other on the whole machine: on an
+    # H200, 16 processes wait 1.5 s for theirs and not 3.9 s. Kernels of several streams take turns.
     environment["CUDA_DEVICE_MAX_CONNECTIONS"] = "1"
     return environment
 
