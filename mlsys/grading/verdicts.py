@@ -122,6 +122,12 @@ class NotAKernel(GradingError):
     verdict = "not a kernel"
 
 
+class StillRunning(GradingError):
+    """A kernel that does not come to its end."""
+
+    verdict = "timed out"
+
+
 class Suspicious(GradingError):
     """A result that honest work does not give."""
 

@@ -71,7 +71,7 @@ _A_STUDENT_MAY_CLAIM = ("wrong answer", "out of bounds", "not implemented", "err
 _A_REFUSAL = ("wrong answer", "out of bounds", "error")
 """Claims of a student's process that are an exception of tests: they refuse what they were given."""
 
-_THE_LAUNCHER_MAY_CLAIM = (*_A_STUDENT_MAY_CLAIM, "needs gpu")
+_THE_LAUNCHER_MAY_CLAIM = (*_A_STUDENT_MAY_CLAIM, "timed out", "needs gpu")
 """Verdicts that a launcher may claim, which runs only our code."""
 
 _SIGNALS = {4: "illegal instruction", 6: "abort", 7: "bus error", 8: "arithmetic error", 11: "segmentation fault"}

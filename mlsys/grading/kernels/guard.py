@@ -9,18 +9,22 @@ A store outside the tensor changes a guard; a load outside brings a NaN into the
 tensor that no program wrote is still NaN.
 """
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mlsys.grading.checks.tolerances import dtype_name
 from mlsys.grading.hazards.inspection import inspected
-from mlsys.grading.verdicts import OutOfBounds
+from mlsys.grading.verdicts import OutOfBounds, StillRunning
 
 if TYPE_CHECKING:
     import torch
 
 GUARD_BYTES = 256 * 1024
 """Bytes of guard on each side: more than a 128 x 128 tile of float32 at a row stride of up to 500 elements."""
+
+LONGEST_KERNEL_S = 10.0
+"""Longest time for which a kernel that is launched by itself may run on a GPU: a thousand times what it should take."""
 
 _INPUT_STEP = 16  # bytes: inputs differ in their alignment to larger powers of two, as slices do
 _FRESH_STEP = 512  # bytes: as torch's own tensors on a GPU; a kernel's tensor descriptors need 128
@@ -63,6 +67,28 @@ def call_guarded(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Ma
     return result
 
 
+def wait_for_kernels() -> None:
+    """Wait until the GPU has run what was launched.
+
+    Others wait for the GPU as long as a kernel runs that does not end, and a plain wait would have no end either.
+
+    Raises:
+        StillRunning: it takes longer than `LONGEST_KERNEL_S`.
+    """
+    import torch
+
+    done = torch.cuda.Event()
+    done.record()
+    until_s = time.monotonic() + LONGEST_KERNEL_S
+    while not done.query():
+        if time.monotonic() > until_s:
+            raise StillRunning(
+                f"The kernel was still running after {LONGEST_KERNEL_S:g} s on the GPU: look for a loop that does not "
+                "end. In a notebook, restart the kernel of the notebook now, because the GPU is still busy."
+            )
+        time.sleep(1e-4)
+
+
 def launch_guarded(
     kernel: Any,
     constants: Mapping[str, int],
@@ -77,6 +103,8 @@ def launch_guarded(
     def once(*tensors: torch.Tensor) -> torch.Tensor:
         out = torch.empty(shape, dtype=dtype, device=tensors[0].device)
         launch(inspected(kernel), constants, out, *tensors)
+        if out.is_cuda:
+            wait_for_kernels()
         return out
 
     out: torch.Tensor = call_guarded(once, tuple(inputs), {})

@@ -1,3 +1,4 @@
+import math
 import os
 import subprocess
 import sys
@@ -6,6 +7,8 @@ import pytest
 import torch
 
 from mlsys.grading import OutOfBounds, guarded
+from mlsys.grading.kernels import guard
+from mlsys.grading.verdicts import StillRunning, Verdict
 
 
 def beyond(tensor, offset):
@@ -155,3 +158,27 @@ def test_what_the_interpreter_raises_comes_with_the_kernels_line_alone(tmp_path,
     environment = os.environ | {"TRITON_INTERPRET": "1"}
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, env=environment, check=True)
     assert f"ERROR: {said}" in done.stdout
+
+
+class _Event:
+    """An event of a GPU that has not come when it is asked so often."""
+
+    asked, due = 0, 3
+
+    def record(self):
+        type(self).asked = 0
+
+    def query(self):
+        type(self).asked += 1
+        return self.asked > self.due
+
+
+def test_a_kernel_that_ends_is_waited_for_and_one_that_does_not_is_named(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "Event", _Event)
+    guard.wait_for_kernels()
+    assert _Event.asked == 4
+    monkeypatch.setattr(_Event, "due", math.inf)
+    monkeypatch.setattr(guard, "LONGEST_KERNEL_S", 0.05)
+    with pytest.raises(StillRunning, match=r"still running after 0\.05 s on the GPU: look for a loop") as found:
+        guard.wait_for_kernels()
+    assert Verdict.of(found.value).name == "timed out"
