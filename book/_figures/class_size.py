@@ -30,20 +30,19 @@ def measured() -> dict[str, list[float]]:
     return found
 
 
-def waits(class_: Deadline, workers: Sequence[int], enough: Mapping[int, str]) -> None:
+def waits(class_: Deadline, gpus: Sequence[int], at_once: int, enough: Mapping[int, str]) -> None:
     """Draw how long hand-ins wait over the hours before the deadline, for some numbers of GPUs.
 
     Args:
         class_: the class.
-        workers: numbers of GPUs.
-        enough: words for some of them, for the legend.
+        gpus: numbers of GPUs.
+        at_once: hand-ins that a GPU judges at a time.
+        enough: words for some numbers, for the legend.
     """
     _, ax, colors, _ = viz.setup_plot(figsize=(WIDTH, 3.1))
     edges = np.arange(-24, 0.1, 0.25)
-    for count, (tone, dashes) in zip(
-        workers, (("OrangeLine", "--"), ("BlueLine", "-"), ("GreenLine", ":")), strict=False
-    ):
-        served = class_.simulate(count)
+    for count, (tone, dashes) in zip(gpus, (("OrangeLine", "--"), ("BlueLine", "-"), ("GreenLine", ":")), strict=False):
+        served = class_.simulate(at_once * count)
         hours, minutes = served.arrived_s / 3600, (served.started_s - served.arrived_s) / 60
         mids = [(a + b) / 2 for a, b in pairwise(edges)]
         inside = [minutes[(hours >= a) & (hours < b)] for a, b in pairwise(edges)]
