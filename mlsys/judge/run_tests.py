@@ -20,7 +20,7 @@ from mlsys.grading.checks.tolerances import is_close
 from mlsys.grading.device import JUDGE_VARIABLE
 from mlsys.grading.draws import SEED_VARIABLE, torch_seed
 from mlsys.grading.kernels.backend import use_backend
-from mlsys.grading.verdicts import GradingError, NotAKernel, Suspicious, Verdict
+from mlsys.grading.verdicts import GradingError, NotAKernel, Suspicious, Verdict, WrongAnswer
 from mlsys.judge.backend import SessionBackend, StudentFunction
 from mlsys.judge.gpu_lock import GpuLock
 from mlsys.judge.sandbox.host.sandbox import Sandbox
@@ -29,7 +29,10 @@ from mlsys.judge.sandbox.protocol.shared_buffer import Tampered
 from mlsys.judge.session import FUNCTION, GuardedCall, QuestionCells, Session, StudentFailed
 from mlsys.judge.shared.messages import Cell
 from mlsys.judge.shared.run_cells import DISK_FULL, describe_failure
-from mlsys.judge.shared.untrusted_text import exception_kind, own_lines, printable, without_inputs
+from mlsys.judge.shared.untrusted_text import exception_kind, own_lines, printable, without_inputs, without_texts
+
+MAX_ITEMS_OF_TENSOR = 100_000
+"""Most elements of a tensor of which a test may make a list: each takes 600 bytes and 3 us, and its text 50 us."""
 
 _MARKER = re.compile(r"^[ \t]*### (BEGIN|END) HIDDEN TESTS[ \t]*$", re.MULTILINE)
 
@@ -61,14 +64,14 @@ def judge(
     session = Session(sandbox, cells, device, gpu_lock)
     hidden = secret = False  # in a hidden test; after the first of them, for a student's process remembers its inputs
     try:
-        with _trusted_names(cells.setup, seed) as names, use_backend(SessionBackend(session)):
+        with _trusted_names(cells.setup, seed) as names, use_backend(SessionBackend(session)), _short_lists():
             session.run()
             for name in _names_of_answers(tests, names):
                 value = session.value(name)
                 names[name] = StudentFunction(name, session) if value is FUNCTION else value
             value = None
             for hidden, text in segments(tests):
-                secret = secret or hidden
+                session.keeps_words = secret = secret or hidden
                 with assertions.hidden_values() if hidden else contextlib.nullcontext():
                     value = run_cell(text, label, names, whole=tests)
             _check_that_kernels_did_it(session)
@@ -87,7 +90,8 @@ def judge(
         message, private = verdict.message, ""
         if secret:
             private = printable("\n".join([message, *said]))
-            message, said = _without_inputs(error, verdict), own_lines(said, cells.all)
+            message = without_texts(_without_inputs(error, verdict), session.words)
+            said = own_lines(said, cells.all)
         message = printable(message) + _place(verdict, lines, hidden)
         lost = isinstance(error, StudentFailed) and error.lost
         return replace(verdict, message=message, detail=printable("\n".join(said)), private=private, lost=lost)
@@ -101,8 +105,8 @@ _DISHONEST = "The process answered in a way that an honest one does not"
 def _without_inputs(error: Exception, verdict: Verdict) -> str:
     """Return what a student may read of a failure after hidden tests have begun: nothing that student code can shape.
 
-    Allowed are the messages of a test's own comparison and of the judge. A Python exception may quote what the
-    student's function returned.
+    Allowed are the messages of a test's own comparison and of the judge, but for the values that they quote, which
+    the caller replaces. A Python exception may quote what the student's function returned.
     """
     if isinstance(error, StudentFailed):
         return without_inputs(verdict.message, verdict.name) if error.own_words else verdict.message
@@ -160,6 +164,35 @@ def _trusted_names(setup: Sequence[Cell], seed: int) -> Iterator[dict[str, Any]]
             os.environ.pop(name)
             if value is not None:
                 os.environ[name] = value
+
+
+@contextlib.contextmanager
+def _short_lists() -> Iterator[None]:
+    """Let a test make no list of a large tensor, which an answer may return where a test asks for a list."""
+    import torch
+
+    def refuse(count: int) -> None:
+        if count > MAX_ITEMS_OF_TENSOR:
+            raise WrongAnswer(
+                f"a test makes a list of what was returned, and that is a tensor of {count:,} elements; the limit is "
+                f"{MAX_ITEMS_OF_TENSOR:,}"
+            )
+
+    def items(tensor: torch.Tensor) -> Any:
+        refuse(tensor.shape[0] if tensor.dim() else 0)
+        return of_items(tensor)
+
+    def listed(tensor: torch.Tensor) -> Any:
+        refuse(tensor.numel())
+        return of_lists(tensor)
+
+    of_items: Any = torch.Tensor.__iter__
+    of_lists = torch.Tensor.tolist
+    torch.Tensor.__iter__, torch.Tensor.tolist = items, listed  # type: ignore[assignment, method-assign]
+    try:
+        yield
+    finally:
+        torch.Tensor.__iter__, torch.Tensor.tolist = of_items, of_lists  # type: ignore[method-assign]
 
 
 def _names_of_answers(tests: str, trusted: dict[str, Any]) -> list[str]:

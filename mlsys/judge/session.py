@@ -44,6 +44,7 @@ from mlsys.judge.shared.messages import (
     read_header,
 )
 from mlsys.judge.shared.run_cells import MAX_LINES
+from mlsys.judge.shared.untrusted_text import long_texts
 from mlsys.judge.shared.values import decode, encode
 
 STUDENT, LAUNCHER, REFERENCE = "student", "launcher", "reference"
@@ -78,6 +79,7 @@ _SIGNALS = {4: "illegal instruction", 6: "abort", 7: "bus error", 8: "arithmetic
 
 
 _M = TypeVar("_M", bound=Message)
+_T = TypeVar("_T")
 
 
 class StudentFailed(GradingError):
@@ -124,6 +126,11 @@ class Session:
     """The processes of one question in a sandbox; `device` is where kernels run there, "cpu" or "cuda".
 
     On "cuda", make it inside `gpu_lock.shared()`.
+
+    Attributes:
+        guarded_calls: the calls with guard bands so far.
+        keeps_words: whether `words` grows; a judge sets it when hidden tests begin.
+        words: texts that values of the student's process have since had room for, with what each is, such as "a dict".
     """
 
     def __init__(self, sandbox: Sandbox, cells: QuestionCells, device: str, gpu_lock: GpuLock | None = None) -> None:
@@ -131,6 +138,8 @@ class Session:
         self.device = device
         self._gpu_lock = gpu_lock
         self.guarded_calls: list[GuardedCall] = []
+        self.keeps_words = False
+        self.words: dict[str, str] = {}
         self._sandbox = sandbox
         # For all processes of the question together, from the first one on: the judge's own imports take no time of it.
         self._deadline_s: float | None = None
@@ -159,7 +168,7 @@ class Session:
         """
         self.run()
         reply, arrays = self._ask(STUDENT, GetValue(name), IsFunction, Value)
-        return decode(reply.value, arrays, strided=False) if isinstance(reply, Value) else FUNCTION
+        return self._kept(decode(reply.value, arrays, strided=False)) if isinstance(reply, Value) else FUNCTION
 
     def call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], guarded: bool) -> Any:
         """Call one of the student's functions; guarded calls are kept, to be repeated without kernels."""
@@ -295,7 +304,12 @@ class Session:
         arrays: list[Tensor] = []
         request = CallFunction(name, encode(args, arrays), encode(kwargs, arrays), guarded)
         reply, results = self._ask(STUDENT, request, Value, arrays=arrays)
-        return decode(reply.value, results, strided=False)
+        return self._kept(decode(reply.value, results, strided=False))
+
+    def _kept(self, value: _T) -> _T:
+        if self.keeps_words:
+            self.words |= long_texts(value)
+        return value
 
     def _start(self, role: str, request: RunCells | RunSetup) -> None:
         self.end(role)

@@ -218,6 +218,17 @@ def test_a_kernel_cannot_tell_the_inputs_of_a_hidden_test(verdict, body):
         assert part not in found.message + found.detail
 
 
+@pytest.mark.parametrize("call", ["tl.load(x_ptr, member=other)", "tl.load(x_ptr).to(tl.float32, member=other)"])
+def test_a_kernel_gets_nothing_that_the_interpreter_keeps_to_itself(verdict, call):
+    other = "@triton.jit\ndef other(pointer, _semantic=None):\n    return tl.load(pointer)\n\n\n"
+    head = "@triton.jit\ndef copy_kernel(x_ptr, out_ptr, size, TILE: tl.constexpr):\n"
+    tests = """x = torch.ones(1)\ngrading.check_kernel(copy_kernel, {"TILE": 16}, [x], x, launch=launch_copy)"""
+    assert verdict(f"{other}{head}    tl.store(out_ptr, tl.load(x_ptr))\n", tests).name == "passed"
+    found = verdict(f"{other}{head}    tl.store(out_ptr, {call})\n", tests)
+    assert (found.name, found.fraction) == ("error", 0)
+    assert "got an unexpected keyword argument 'member'" in found.message
+
+
 REMEMBERS = "seen = []\ndef f(x):\n    seen.append(x)\n    {}\n    return x"
 
 
@@ -228,12 +239,37 @@ REMEMBERS = "seen = []\ndef f(x):\n    seen.append(x)\n    {}\n    return x"
         ("return f'LEAK {x}'", HIDDEN.format("{}[f(271828)]")),
         ("return f'LEAK {x}'", HIDDEN.format("float(f(271828))")),
         ("return f'LEAK {x}'", HIDDEN.format("getattr(torch, f(271828))")),
+        ("return {'TILE_M': 16, 'LEAK': seen}", HIDDEN.format("found = f(271828)\nassert not found, f'f is {found}'")),
+        (
+            "return {'TILE_M': {'LEAK': [x] * 3}}",
+            HIDDEN.format("assert f(271828)['TILE_M'] == 16, repr(f(271828)['TILE_M'])"),
+        ),
+        ("return f'LEAKS {x} and so it goes on'", HIDDEN.format("f(271828)\nassert f(0) == 0, f'it is {f(0)!r}'")),
+        ("return f'LEAKS {x} and so it goes on'", HIDDEN.format("raise grading.WrongAnswer(f'f is {f(271828)}')")),
+        ("return [seen, torch.zeros(9)]", HIDDEN.format("f(271828)") + "\nassert f(0) == 0, str(f(0))"),
     ],
 )
 def test_what_a_function_returns_later_or_in_words_is_not_quoted_either(verdict, body, tests):
     found = verdict(REMEMBERS.format(body), tests)
     assert found.fraction == 0
     assert "271828" not in found.message + found.detail
+
+
+def test_a_hidden_test_quotes_its_own_words_and_short_numbers(verdict):
+    words = "assert f(7) == 3, f'f of 7 by 9 is {f(7)}; choose one of two, three'"
+    found = verdict("def f(x):\n    return x * 2", HIDDEN.format(words))
+    assert found.message == "AssertionError: f of 7 by 9 is 14; choose one of two, three\nIn a hidden test."
+
+
+@pytest.mark.parametrize(
+    "test", ["list(f(9))", "[*f(9)]", "for one in f(9): pass", "f(9).tolist()", "1 in tuple(f(9))"]
+)
+def test_a_large_tensor_in_place_of_a_list_takes_neither_time_nor_memory(verdict, test):
+    answer = "def f(x):\n    return torch.zeros({}, dtype=torch.int8)"
+    found = verdict(answer.format(50_000_000), test)
+    assert found.name == "wrong answer"
+    assert "a tensor of 50,000,000 elements" in found.message
+    assert verdict(answer.format(5_000), test).name == "passed"
 
 
 def test_a_reply_that_breaks_the_rules_is_not_quoted(verdict):

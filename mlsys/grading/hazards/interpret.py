@@ -196,7 +196,7 @@ def _interpreting(builder: CheckingBuilder) -> Iterator[None]:
                 for name in _names_of_builtins(package):
                     member = getattr(package, name)
                     if is_builtin(member):
-                        interpreter._patch_attr(package, name, member, builder, scope)
+                        scope.set_attr(package, name, _carried_out(member))
             for language in (tl, tl.core):
                 interpreter._patch_lang_tensor(language.tensor, scope)
                 interpreter._patch_lang_core(language, scope)
@@ -207,6 +207,19 @@ def _interpreting(builder: CheckingBuilder) -> Iterator[None]:
             yield
         finally:
             scope.restore()
+
+
+def _carried_out(member: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a built-in function of the language that the interpreter carries out, with the function's own arguments.
+
+    Triton's own `_patch_attr` adds an argument, `member`: what to call in its place. A kernel could give that too.
+    """
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        kwargs["_semantic"] = interpreter.interpreter_semantic
+        return member(*args, **kwargs)
+
+    return call
 
 
 def _method(function: Any, owner: Any, _: Any = None) -> Any:

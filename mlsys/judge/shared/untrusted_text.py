@@ -9,8 +9,9 @@ that launches it.
 import builtins
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+from mlsys.grading.checks.assertions import MAX_SHOWN_CHARACTERS
 from mlsys.judge.shared.messages import Cell
 
 MAX_MESSAGE = 2000
@@ -67,6 +68,37 @@ def without_inputs(message: str, verdict: str) -> str:
     """
     name = exception_kind(message) or _BY_VERDICT.get(verdict, "An exception")
     return f"{name} (its text may hold inputs of a hidden test, so it is not shown)"
+
+
+def long_texts(value: object) -> dict[str, str]:
+    """Return the texts that a value and its parts are written as, where they have room for an input, and what each is.
+
+    >>> long_texts({"TILE_M": 16, "TILE_N": "1231 x 77"})
+    {"{'TILE_M': 16, 'TILE_N': '1231 x 77'}": 'a dict'}
+    """
+    found: dict[str, str] = {}
+    parts = [value]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, dict):
+            parts += [*part.keys(), *part.values()]
+        elif isinstance(part, list | tuple):
+            parts += part
+        written = part if isinstance(part, str) else repr(part)
+        if len(written) > MAX_SHOWN_CHARACTERS:
+            found |= dict.fromkeys((written, repr(part)), f"a {type(part).__name__}")
+    return found
+
+
+def without_texts(message: str, texts: Mapping[str, str]) -> str:
+    """Return a message in which what each of these texts is stands in its place.
+
+    >>> without_texts("config() = {'LEAK': 271828}: five keys", {"{'LEAK': 271828}": "a dict"})
+    'config() = a dict: five keys'
+    """
+    for text in sorted(texts, key=len, reverse=True):
+        message = message.replace(text, texts[text])
+    return message
 
 
 def own_lines(lines: Iterable[str], cells: Iterable[Cell]) -> list[str]:
