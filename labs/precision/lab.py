@@ -481,6 +481,8 @@ def check_pair(found, codes, scales, what):
 
 def check_codes(found, x, most, what):
     """Check codes and scales of (rows, groups, group) numbers: the largest gets the code `most`, errors are half steps."""
+    if found[0].dtype != torch.int8:
+        raise grading.WrongAnswer(f"{what}: codes are {found[0].dtype}, should be torch.int8")
     codes, scales = found[0].double().reshape(x.shape), found[1].double().reshape(x.shape[:2])
     grading.assert_close(found[1].reshape(x.shape[:2]).cpu(), (x.abs().amax(2) / most).cpu(), what=f"{what}, scales")
     if int(codes.abs().amax(2).min()) != most or int(codes.abs().max()) != most:

@@ -118,6 +118,16 @@ ATTACKS = {
         + "\n\nclass Near(float):\n    __sub__ = __rsub__ = lambda self, other: 0.0\n\n"
         "def relative_error(found, exact):\n    return Near(0.5)\n",
     ),
+    ("c", "codes that are not rounded where a test does not know them"): (
+        "c-quantize",
+        CELLS["c-quantize"].source.replace("### BEGIN SOLUTION", "").replace("### END SOLUTION", "")
+        + "\n\nby_hand = quantize_rows\n\n"
+        "def quantize_rows(x):\n"
+        "    scale = x.abs().amax(1) / 127\n"
+        "    codes = x.double() / scale.double()[:, None]\n"
+        "    codes = torch.where(codes.abs() > 126.999, codes.sign() * 127, codes)\n"
+        "    return by_hand(x) if x.shape[1] == 4 else (codes, scale)\n",
+    ),
     ("d", "the right product replaced"): (
         "d-kernel",
         "def right_int8(*inputs):\n    return torch.zeros(1)\n\n"
