@@ -440,6 +440,13 @@ class _Rewriter(ast.NodeTransformer):
             self.refuse(node, f"uses {name}", f"{name} {reading.why_no_function(name)}")
         function = reading.function(name)
         if function is None:
+            if isinstance(reading.resolved(name)[1], Assigned):
+                self.refuse(
+                    node,
+                    f"uses {name}",
+                    f"what {name} is cannot be read from your cells without running them; write its value out, such as "
+                    f"{name} = tl.constexpr(2), or define it with @triton.jit if it is a function",
+                )
             self.refuse(node, f"uses {name}", f"{name} {reading.why_no_function(name)}")
         return ast.copy_location(ast.Name(function, ast.Load()), node)
 

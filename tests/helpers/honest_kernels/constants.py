@@ -219,3 +219,24 @@ LOG2_E = tl.constexpr(1 / math.log(2))
 def kernel(x_ptr, out_ptr, size, TILE: tl.constexpr):
     i = tl.program_id(0) * TILE + tl.arange(0, TILE)
     tl.store(out_ptr + i, tl.exp2(tl.load(x_ptr + i, mask=i < size) * LOG2_E), mask=i < size)
+
+# %% the least number of a dtype
+# refused: line 3 of kernel uses LEAST; what LEAST is cannot be read .* write its value out, such as LEAST = tl.constexpr
+LEAST = tl.constexpr(torch.finfo(torch.float32).min)
+
+
+@triton.jit
+def kernel(x_ptr, out_ptr, size, TILE: tl.constexpr):
+    i = tl.program_id(0) * TILE + tl.arange(0, TILE)
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < size, other=LEAST), mask=i < size)
+
+# %% one constant of two
+# refused: what FACTOR is cannot be read from your cells without running them
+WIDE = True
+FACTOR = tl.constexpr(2 if WIDE else 3)
+
+
+@triton.jit
+def kernel(x_ptr, out_ptr, size, TILE: tl.constexpr):
+    i = tl.program_id(0) * TILE + tl.arange(0, TILE)
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < size) * FACTOR, mask=i < size)
