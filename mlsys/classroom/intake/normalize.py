@@ -6,13 +6,14 @@ released; what the student added stays, in order. Each repair is one plain sente
 """
 
 import copy
+import platform
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from nbformat import NotebookNode
 
 from mlsys.classroom.intake.reader import OfAnotherLab, Refused
-from mlsys.core.cells import defined_names
+from mlsys.core.cells import PARSE_ERRORS, defined_names, parse, plain_python
 from mlsys.judge.student_cells import read_added
 
 ADDED = "added"
@@ -205,6 +206,7 @@ class _Report:
         if order != sorted(order):
             yield "The cells stood in another order; they were put back in the lab's order."
         for index, cell in enumerate(self.cells):
+            yield from self._unread(index, cell)
             if index not in self.matches and cell.cell_type == "code" and (lines := read_added(cell.source).left_out):
                 where = ", ".join(map(str, lines[:MAX_LISTED_LINES])) + (
                     ", ..." if len(lines) > MAX_LISTED_LINES else ""
@@ -213,6 +215,23 @@ class _Report:
                     f"An added cell (number {index + 1}) has loops or conditions at its top level (line {where}); "
                     "of added cells only imports, definitions and assignments are used."
                 )
+
+    def _unread(self, index: int, cell: NotebookNode) -> Iterable[str]:
+        target = self.matches.get(index)
+        if target is not None:
+            released = self.released[target]
+            if self.chosen[target] != index or not is_answer(released) or released.cell_type != "code":
+                return
+        if cell.cell_type != "code":
+            return
+        try:
+            parse(plain_python(cell.source))
+        except SyntaxError as error:
+            name = f"An added cell (number {index + 1})" if target is None else _name(self.released[target])
+            python = ".".join(platform.python_version_tuple()[:2])
+            yield f"{name} is not Python as it is read here, with version {python}: see its line {error.lineno or 1}."
+        except PARSE_ERRORS:
+            pass  # what is nested too deeply is said where it is needed
 
     def _marks(self, cell: NotebookNode, target: NotebookNode, name: str) -> Iterable[str]:
         if grade_id(cell) != grade_id(target):

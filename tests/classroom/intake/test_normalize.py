@@ -138,3 +138,21 @@ def test_a_sentence_lists_few_lines(released: NotebookNode) -> None:
     mine.cells.append(nbformat.v4.new_code_cell("for x in y: pass\n" * 1000))
     (repair,) = normalize(submit(mine), released).repairs
     assert "(line 1, 2, 3, 4, 5, 6, 7, 8, ...)" in repair
+
+
+def test_a_cell_that_no_python_here_reads_is_named(released: NotebookNode) -> None:
+    mine = copy.deepcopy(released)
+    mine.cells[find(mine, "c-sum")].source = "def add_three(x, y, z):\n    return x + y + z z"
+    why = find(mine, "e-why")
+    mine.cells[why] = nbformat.v4.new_code_cell("Three arrays.", id="e-why", metadata=mine.cells[why].metadata)
+    mine.cells += [
+        nbformat.v4.new_code_cell(text, id=f"mine-{number}")
+        for number, text in enumerate(["import math\nsize = = 3", "%time size = 3\n!ls", "# nothing", ""])
+    ]
+    added = find(mine, "mine-0") + 1
+    unread = [repair for repair in normalize(submit(mine), released).repairs if "is not Python" in repair]
+    assert [repair.partition(", with")[0] for repair in unread] == [
+        "The answer cell 'c-sum' of question c is not Python as it is read here",
+        f"An added cell (number {added}) is not Python as it is read here",
+    ]
+    assert all(repair.endswith("see its line 2.") for repair in unread)
