@@ -1204,9 +1204,14 @@ for _ in range(6):
     count = rng.integer(1, 50)
     wait_s = count * base * 1e-6
     small, large = 0.5 * wait_s * rate * 1e9, 2 * wait_s * rate * 1e9
-    grading.assert_equal(regime(20 * small, small, count, chip), "overhead", what="regime of little work")
-    grading.assert_equal(regime(10 * large, large, count, chip), "memory", what="regime of many bytes")
-    grading.assert_equal(regime(40 * large, large, count, chip), "compute", what="regime of much arithmetic")
+    cases = [
+        ("overhead", 20 * small, small, "little work"),
+        ("memory", 10 * large, large, "many bytes"),
+        ("compute", 40 * large, large, "much arithmetic"),
+    ]
+    while cases:  # in an order that is drawn: the word must follow from the arguments
+        word, work, moved, of_what = cases.pop(rng.integer(0, len(cases) - 1))
+        grading.assert_equal(regime(work, moved, count, chip), word, what=f"regime of {of_what}")
 ### END HIDDEN TESTS
 scorecard.passed("g")
 

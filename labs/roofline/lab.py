@@ -1171,10 +1171,10 @@ def factor(low, high):
     return rng.integer(int(100 * low), int(100 * high)) / 100
 
 
-for case in range(4):
+for _ in range(4):
     names = [f"op {number}" for number in range(6)]
     sizes = {name: factor(0.01, 50) for name in names}
-    order = [names[(5 * number + case) % 6] for number in range(6)]
+    order = sorted(names, key=lambda _: rng.integer(0, 10**6))
     spent = {name: sizes[name] * (1.3 + 0.7 * order.index(name)) for name in names}
     found = largest_gaps(sizes, spent)
     assert isinstance(found, (list, tuple)), "largest_gaps: return a list of names"
@@ -1194,7 +1194,8 @@ for _ in range(6):
         ("kernel", factor(3, 9), some[0], some[1], some[2]),
         ("kernel", factor(1.6, 3), None, None, None),
     ]
-    for word, gap, starting, ordering, extra in key:
+    while key:  # in an order that is drawn: a word must follow from the times
+        word, gap, starting, ordering, extra = key.pop(rng.integer(0, len(key) - 1))
         spent = base * gap
         tried = (
             None if starting is None else spent * starting / 8,
