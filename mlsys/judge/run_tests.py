@@ -90,7 +90,7 @@ def judge(
         message, private = verdict.message, ""
         if secret:
             private = printable("\n".join([message, *said]))
-            message = without_texts(_without_inputs(error, verdict), session.words)
+            message = without_texts(_without_inputs(error, verdict), session.words, verdict.name)
             said = own_lines(said, cells.all)
         message = printable(message) + _place(verdict, lines, hidden)
         lost = isinstance(error, StudentFailed) and error.lost

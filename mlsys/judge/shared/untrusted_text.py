@@ -73,32 +73,42 @@ def without_inputs(message: str, verdict: str) -> str:
 def long_texts(value: object) -> dict[str, str]:
     """Return the texts that a value and its parts are written as, where they have room for an input, and what each is.
 
+    Texts that are longer than a message are left out: see `without_texts`.
+
     >>> long_texts({"TILE_M": 16, "TILE_N": "1231 x 77"})
     {"{'TILE_M': 16, 'TILE_N': '1231 x 77'}": 'a dict'}
     """
     found: dict[str, str] = {}
-    parts = [value]
-    while parts:
-        part = parts.pop()
+
+    def keep(part: object) -> int:
+        """Keep the texts of a part, and return about how long its own is."""
         if isinstance(part, dict):
-            parts += [*part.keys(), *part.values()]
+            length = sum(keep(key) + keep(one) for key, one in part.items())
         elif isinstance(part, list | tuple):
-            parts += part
-        written = part if isinstance(part, str) else repr(part)
-        if len(written) > MAX_SHOWN_CHARACTERS:
-            found |= dict.fromkeys((written, repr(part)), f"a {type(part).__name__}")
+            length = sum(map(keep, part))
+        else:
+            length = len(part) if isinstance(part, str) else len(repr(part))
+        if length <= MAX_MESSAGE:
+            written = part if isinstance(part, str) else repr(part)
+            if len(written) > MAX_SHOWN_CHARACTERS:
+                found.update(dict.fromkeys((written, repr(part)), f"a {type(part).__name__}"))
+        return length
+
+    keep(value)
     return found
 
 
-def without_texts(message: str, texts: Mapping[str, str]) -> str:
+def without_texts(message: str, texts: Mapping[str, str], verdict: str) -> str:
     """Return a message in which what each of these texts is stands in its place.
 
-    >>> without_texts("config() = {'LEAK': 271828}: five keys", {"{'LEAK': 271828}": "a dict"})
+    A message that is too long even so may quote a longer text, and becomes a general one.
+
+    >>> without_texts("config() = {'LEAK': 271828}: five keys", {"{'LEAK': 271828}": "a dict"}, "wrong answer")
     'config() = a dict: five keys'
     """
     for text in sorted(texts, key=len, reverse=True):
         message = message.replace(text, texts[text])
-    return message
+    return message if len(message) <= MAX_MESSAGE else without_inputs(message, verdict)
 
 
 def own_lines(lines: Iterable[str], cells: Iterable[Cell]) -> list[str]:
