@@ -28,6 +28,7 @@ from mlsys.classroom.batch.task import Judged, Task
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError
 from mlsys.fleet import worker as on_worker
+from mlsys.fleet.connection import connect
 from mlsys.fleet.lab_files import pack
 from mlsys.fleet.worker import CPU, GPU, PACKAGE, About, State
 
@@ -338,7 +339,7 @@ class FleetPool:
         until_s = time.monotonic() + within_s
         while True:
             try:
-                client = on_worker.connect(self._address)
+                client = connect(self._address)
                 client.set_metadata([PACKAGE], asdict(self._state))
                 break
             except (*_LOST, ValueError) as error:

@@ -24,13 +24,13 @@ from pathlib import Path
 from typing import IO, Any
 
 import distributed
-from distributed.comm.addressing import get_address_host_port
 
 import mlsys
 from mlsys.classroom.batch.pool import Pool
 from mlsys.classroom.batch.task import Judged, Task
 from mlsys.course.digest import package_digest
 from mlsys.errors import UserError
+from mlsys.fleet.connection import WORKER, connect
 from mlsys.fleet.lab_files import LabFiles, unpack
 from mlsys.judge.gpus import Gpu, visible_gpus
 from mlsys.judge.grade_question import device_and_versions
@@ -251,7 +251,7 @@ def check_head(address: str) -> None:
     """
     own = State.here()
     try:
-        with connect(address) as client:
+        with connect(address, WORKER) as client:
             other = client.get_versions()["scheduler"]["packages"]["distributed"]
             head = client.get_metadata([PACKAGE], default=None)
     except (OSError, ValueError) as error:
@@ -263,23 +263,6 @@ def check_head(address: str) -> None:
         raise UserError(f"the scheduler has distributed {other}, and this machine {own.distributed}: install the same")
     if head and (fault := State(**head).differs(own)):
         raise UserError(f"this machine has {fault}, so it is refused: check out the head's commit of the repository")
-
-
-def connect(address: str) -> distributed.Client:
-    """Return a client of the scheduler at an address.
-
-    Raises:
-        OSError, ValueError: nothing answers there, or it is no address.
-    """
-    host, port = get_address_host_port(address)
-    if port > 65535:
-        raise ValueError(f"there is no port {port}")
-    with socket.create_connection((host, port), _CONNECT_S):
-        pass  # a client would first start a thread, and try for as long as its time lasts
-    try:
-        return distributed.Client(address, timeout=_CONNECT_S, set_as_default=False)
-    except AssertionError as error:
-        raise TimeoutError("its client did not start within 10 s: this machine is too busy") from error
 
 
 async def _serve(address: str, resources: dict[str, float], name: str, say: Any) -> None:

@@ -23,6 +23,7 @@ from mlsys.judge.gpus import Gpu
 
 distributed = pytest.importorskip("distributed", reason="distributed is not installed: mlsys[fleet] has it")
 
+from mlsys.fleet import connection  # noqa: E402
 from mlsys.fleet import pool as fleet  # noqa: E402
 from mlsys.fleet import worker as on_worker  # noqa: E402
 from mlsys.fleet.lab_files import LabFiles, pack, unpack  # noqa: E402
@@ -244,7 +245,7 @@ def test_an_address_at_which_no_scheduler_answers_is_named(
     address: str, adding: tuple[Path, CourseTree, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fleet, "_CONNECT_S", 0.5)
-    monkeypatch.setattr(on_worker, "_CONNECT_S", 0.5)
+    monkeypatch.setattr(connection, "_CONNECT_S", 0.5)
     with pytest.raises(UserError, match=r"no scheduler of dask answers at .*start one with `dask scheduler`"):
         FleetPool(adding[1], "adding", address, QUIET).__enter__()
     with pytest.raises(UserError, match=r"no scheduler of dask answers at"):

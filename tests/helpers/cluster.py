@@ -71,10 +71,10 @@ def _run(module: str, arguments: list[str], folder: Path, log: Path, environment
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
     sys.argv = ["mlsys", *arguments]
-    if module == SCHEDULER:
-        import dask
+    import dask
 
-        dask.config.refresh()  # it was imported with another environment
+    dask.config.refresh()  # it was imported with another environment
+    if module == SCHEDULER:
         sys.exit(import_module(SCHEDULER).main(arguments))
     import_module(QUICK).be_quick()
     sys.exit(import_module("mlsys.cli.main").main(arguments))
@@ -86,9 +86,10 @@ class Cluster:
     Args:
         folder: where they write what they say.
         within: seconds after which the scheduler gives up a worker that is silent.
+        scheme: tls for a cluster whose certificates dask's configuration names.
     """
 
-    def __init__(self, folder: Path, within: float = 60.0) -> None:
+    def __init__(self, folder: Path, within: float = 60.0, scheme: str = "tcp") -> None:
         pytest.importorskip("distributed", reason="distributed is not installed: mlsys[fleet] has it")
         self._folder, self._within = folder, within
         folder.mkdir(parents=True, exist_ok=True)
@@ -97,12 +98,14 @@ class Cluster:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = int(free.getsockname()[1])
-        self.address = f"tcp://127.0.0.1:{self.port}"
+        self.scheme = scheme
+        self.address = f"{scheme}://127.0.0.1:{self.port}"
         self.start_scheduler()
 
     def start_scheduler(self) -> None:
         """Start the scheduler, at the same address as before."""
-        words = ["--host", "127.0.0.1", "--port", str(self.port), "--dashboard-address", "127.0.0.1:0"]
+        words = ["--host", f"{self.scheme}://127.0.0.1", "--port", str(self.port)]
+        words += ["--dashboard-address", "127.0.0.1:0"]
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL", f"{self._within}s")
             self.scheduler = Forked(SCHEDULER, words, ROOT, self._folder / "scheduler.log")
