@@ -5,6 +5,7 @@ machine: a submission that ends that process, or takes too long, does not end th
 """
 
 import asyncio
+import atexit
 import fcntl
 import logging
 import multiprocessing
@@ -17,6 +18,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version
@@ -199,12 +201,23 @@ def _first_free(names: Iterable[str]) -> tuple[int, IO[str]]:
 
 @cache
 def _folder() -> Path:
-    """Return the folder of this worker, emptied of what an earlier worker with its number has left."""
+    """Return the folder of this worker, which is removed when its process ends."""
     number, lock = _number()
     folder = Path(lock.name).with_name(str(number))
     shutil.rmtree(folder, ignore_errors=True)
+    _remove_left(folder.parent)
     folder.mkdir(mode=0o700)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)  # dask's own command for a worker ends here too
     return folder
+
+
+def _remove_left(folder: Path) -> None:
+    """Remove the folders of workers that were killed: nobody holds their locks."""
+    for left in folder.iterdir():
+        if left.is_dir():
+            with left.with_name(f"{left.name}.lock").open("w") as lock, suppress(BlockingIOError):
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(left, ignore_errors=True)
 
 
 def serve(address: str, device: str, say: Any = print, *, gpu: int | None = None) -> None:
@@ -231,7 +244,6 @@ def serve(address: str, device: str, say: Any = print, *, gpu: int | None = None
     versions = (f"{name} {one}" for name, one in machine["versions"].items())
     say(f"Worker {number}: {', '.join([_place(resource, gpu), *versions])}")
     asyncio.run(_serve(address, {resource: 1}, f"{socket.gethostname()}-{os.getpid()}", say))
-    shutil.rmtree(_folder(), ignore_errors=True)
 
 
 def _place(resource: str, number: int | None) -> str:
@@ -290,5 +302,9 @@ async def _serve(address: str, resources: dict[str, float], name: str, say: Any)
         say(f"Connected to {address}; end with Ctrl-C")
         ends = [asyncio.ensure_future(worker.finished()), asyncio.ensure_future(stopped.wait())]
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-        await worker.close()
+        if stopped.is_set():
+            logging.getLogger("distributed").setLevel(logging.ERROR)  # that its work is cancelled is no news
+        await worker.close(executor_wait=not stopped.is_set())
         seen_s = time.monotonic()
+    for pool in list(_pools.values()):  # after the worker: the head must not hear of a submission that failed
+        pool.give_up()

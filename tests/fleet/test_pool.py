@@ -2,10 +2,15 @@
 
 import re
 import signal
+import subprocess
+import sys
+import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -292,6 +297,69 @@ def test_numbers_of_workers_on_one_machine_differ(monkeypatch: pytest.MonkeyPatc
     assert [number for number, _ in held] == [0, 1, 2]
     held[1][1].close()
     assert on_worker._number.__wrapped__()[0] == 1
+
+
+def test_what_killed_workers_have_left_is_removed_when_the_next_one_starts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    held = [on_worker._number.__wrapped__() for _ in range(3)]
+    folders = [Path(lock.name).with_suffix("") for _, lock in held]
+    for folder in folders:
+        folder.mkdir()
+        (folder / "hidden.py").touch()
+    held[0][1].close()
+    held[2][1].close()  # these two were killed; the second is still at work
+    monkeypatch.setattr(on_worker, "_number", cache(on_worker._number.__wrapped__))
+    assert on_worker._folder.__wrapped__() == folders[0]
+    assert [folder.is_dir() for folder in folders] == [True, True, False]
+    assert not list(folders[0].iterdir())
+    assert (folders[1] / "hidden.py").exists()
+
+
+@pytest.mark.proof
+def test_a_worker_of_dasks_own_command_leaves_no_tests_behind(
+    adding: tuple[Path, CourseTree, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The way of dask-jobqueue, on real sandboxes."""
+    with tempfile.TemporaryDirectory() as folder, closing(Cluster(Path(folder))) as cluster:
+        monkeypatch.setenv("TMPDIR", folder)
+        words = [cluster.address, "--no-nanny", "--resources", "CPU=1", "--no-dashboard"]
+        worker = subprocess.Popen([sys.executable, "-m", "distributed.cli.dask_worker", *words])
+        cluster.workers.append(worker)
+        with FleetPool(adding[1], "adding", cluster.address, QUIET) as pool:
+            pool.machine("cpu")
+            kept = list(Path(folder).glob("mlsys-workers-*/*/"))
+            assert [path.is_dir() for path in kept if path.suffix != ".lock"] == [True]
+        cluster.kill(worker, signal.SIGTERM)
+        assert [path.suffix for path in Path(folder).glob("mlsys-workers-*/*")] == [".lock"]
+
+
+@pytest.mark.proof
+def test_a_worker_that_a_batch_system_ends_goes_at_once_and_loses_nothing(
+    tmp_path: Path, adding: tuple[Path, CourseTree, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = adding[1]
+    with closing(Cluster(tmp_path)) as cluster:
+        monkeypatch.setenv("MLSYS_QUICK_S", "100")
+        cluster.start_quick_workers(1)
+        with FleetPool(tree, "adding", cluster.address, QUIET) as pool:
+            pool.machine("auto")
+            judging = pool.judge_all(tasks(tree, ["ann", "bob"]))
+            found: list[Judged] = []
+            thread = threading.Thread(target=lambda: found.extend(judging))
+            thread.start()
+            time.sleep(3)
+            monkeypatch.setenv("MLSYS_QUICK_S", "0.1")
+            began_s = time.monotonic()
+            cluster.kill(cluster.workers[0], signal.SIGTERM)
+            took_s = time.monotonic() - began_s
+            cluster.start_worker(module=QUICK)
+            thread.join(60)
+    assert took_s < 15
+    assert cluster.workers[0].returncode == 0
+    assert sorted(one.student for one in found if not one.refused) == ["ann", "bob"]
+    assert "WARNING" not in cluster.said("worker-0")
 
 
 ONE, TWO = Gpu("GPU-a", "simulated", "GPU-a"), Gpu("GPU-b", "simulated", "GPU-b")

@@ -48,6 +48,9 @@ class QuickPool:
     def __exit__(self, *_: object) -> None:
         pass
 
+    def give_up(self) -> None:
+        pass
+
     def machine(self, device: str) -> dict[str, Any]:
         return MACHINE
 

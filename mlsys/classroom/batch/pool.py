@@ -8,6 +8,7 @@ lost with a worker or a sandbox is tried once more at the end, with nothing besi
 """
 
 import math
+import multiprocessing
 import signal
 import time
 from collections import Counter, deque
@@ -91,6 +92,7 @@ class Pool:
         self._course = course
         self._first_sandbox = first_sandbox
         self._processes: dict[int, ProcessPoolExecutor] = {}
+        self._given_up = False
 
     def __enter__(self) -> Self:
         return self
@@ -158,7 +160,7 @@ class Pool:
             else:
                 first[task.student, task.submission] = judged
                 again.append(replace(task, only=judged.lost, later=()))
-        if not again:
+        if not again or self._given_up:
             return
         self._end()  # nothing beside what is tried again, no sandbox of another worker either
         with Pool(self._course, 1, self._first_sandbox, self._gpus) as alone:
@@ -252,6 +254,12 @@ class Pool:
         process = worker(index, self.workers, self._first_sandbox, gpu.visible if gpu else "")
         self._processes[index] = process
         return process.submit(function, *args)
+
+    def give_up(self) -> None:
+        """Kill what judges in this process, whose end must not wait for it, and try nothing again."""
+        self._given_up = True
+        for process in multiprocessing.active_children():
+            process.kill()
 
     def _end(self) -> None:
         """End all workers."""

@@ -1,6 +1,7 @@
 import itertools
 import os
 import signal
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -80,6 +81,27 @@ def judge_bob_for_ever(task, folder):
     if task.student == "bob":
         time.sleep(600)
     return Judged(task.student, "judged")
+
+
+def judge_for_minutes(task, folder):
+    with (folder / task.student).open("a") as tries:
+        tries.write("x")
+    time.sleep(250)
+
+
+def test_what_is_given_up_ends_at_once_and_is_not_tried_again(monkeypatch, tmp_path):
+    monkeypatch.setattr("mlsys.classroom.batch.pool._judge_one", judge_for_minutes)
+    found = []
+    with Pool(tmp_path, 1) as pool:
+        judging = threading.Thread(target=lambda: found.extend(pool.judge_all(tasks(["ann"]))))
+        judging.start()
+        while not (tmp_path / "ann").exists():
+            time.sleep(0.05)
+        pool.give_up()
+        judging.join(20)
+    assert not judging.is_alive()
+    assert found == []
+    assert (tmp_path / "ann").read_text() == "x"
 
 
 def test_a_submission_whose_judging_takes_too_long_is_given_up_at_once(monkeypatch, tmp_path):
