@@ -150,10 +150,7 @@ class Case:
 
         def call() -> None:
             ours.count.zero_()
-            options = {"launch_cooperative_grid": True} if ours.count.is_cuda else {}
-            self.fast.barriers_kernel[(ours.programs,)](
-                ours.count, BARRIERS, num_warps=ours.plan.persistent_warps, **options
-            )
+            self.fast.barriers_kernel[(ours.programs,)](ours.count, BARRIERS, **ours.persistent_options)
 
         return call
 
@@ -176,9 +173,9 @@ def rows(names: dict[str, Any], ceilings: Ceilings) -> Iterator[Row]:
         yield row("lab", NAME, name, case.shape, FORMAT, call=call, peers=peers, graph=True, **how)
     for name, call in {EAGER: case.eager, FUSED: case.ours[FUSED]}.items():
         yield row("lab", BY_HOST, name, case.shape, FORMAT, call=call, graph=False, **how)
-    steps = {FUSED: case.decoder.kernels, PERSISTENT: case.decoder.phases}
+    shape = (case.decoder.kernels, case.model.width)
     for name, call in case.weightless.items():
-        yield row("lab", WEIGHTLESS, name, (steps[name], case.model.width), "fp32", call=call, graph=True)
+        yield row("lab", WEIGHTLESS, name, shape, "fp32", call=call, graph=True)
     programs = case.decoder.programs
     shape = (programs, BARRIERS)
     yield row("lab", "grid barrier", f"{programs} programs", shape, "int32", call=case.barriers(), graph=True)

@@ -489,7 +489,7 @@ class Plan:
         up: rows of the MLP's first layer.
         down: rows of its second.
         head: tokens that a program scores.
-        splits: shares of the tokens of a head, a power of two as all of these numbers are.
+        splits: shares of the tokens of a head.
         keys: tokens that attention takes at once.
         num_warps: warps of a program.
         persistent_warps: warps of a program of the persistent kernel.
@@ -530,7 +530,7 @@ class FastDecoder:
         self.decoder, self.plan = decoder, plan or Plan(overlap=can_overlap(here))
         if self.plan.overlap:
             check_overlap(here)
-        self.programs = programs or (detect_device().multiprocessors if device.type == "cuda" else 1) or 1
+        self.programs = programs or here.multiprocessors or 1
         self.head = decoder.width // decoder.heads
         self.block = triton.next_power_of_2(decoder.width)
         width, parts = decoder.width, decoder.heads * self.plan.splits
@@ -540,7 +540,7 @@ class FastDecoder:
         self.cache = decoder.empty_cache()
         self.x, self.q = (torch.zeros(width, device=device) for _ in range(2))
         self.hidden = torch.zeros(4 * width, device=device)
-        self.part = torch.zeros(parts * (self.head + 2), device=device)
+        self.part = torch.zeros(parts, self.head + 2, device=device)
         self.scores = torch.zeros(decoder.vocabulary, device=device)
         self.two_rows = torch.zeros(2, width, device=device)
         self.prompt = 0
@@ -563,13 +563,20 @@ class FastDecoder:
 
     @property
     def kernels(self) -> int:
-        """Kernels of a token: five a layer, one before and one behind."""
+        """Kernels of a token: five a layer, one before and one behind; one kernel has as many barriers instead."""
         return 5 * self.decoder.layers + 2
 
     @property
-    def phases(self) -> int:
-        """Barriers of the persistent kernel: five a layer, and two to begin."""
-        return 5 * self.decoder.layers + 2
+    def launch_options(self) -> dict[str, int]:
+        """How each of these kernels is launched."""
+        options = {"num_warps": self.plan.num_warps, "OVERLAP": self.plan.overlap}
+        return options | {"launch_pdl": True} if self.plan.overlap else options
+
+    @property
+    def persistent_options(self) -> dict[str, int]:
+        """How a kernel with barriers is launched: the driver refuses programs that cannot run together."""
+        options = {"num_warps": self.plan.persistent_warps}
+        return options | {"launch_cooperative_grid": True} if self.count.is_cuda else options
 
     def step(self, *, scores: bool = False, hold: bool = False) -> None:
         """Read the next token of the text, or the likeliest one behind it, by five kernels a layer.
@@ -579,9 +586,7 @@ class FastDecoder:
             hold: compute the newest token again, so that every step has the same length, as a measurement needs it.
         """
         model, plan, width = self.decoder, self.plan, self.decoder.width
-        how = {"num_warps": plan.num_warps, "OVERLAP": plan.overlap}
-        if plan.overlap:
-            how["launch_pdl"] = True
+        how = self.launch_options
         block, eps = {"BLOCK": self.block}, {"EPS": EPSILON}
         start_kernel[(1,)](
             self.text, self.length, self.best, self.prompt, model.tokens, model.positions, self.x, width,
@@ -618,15 +623,13 @@ class FastDecoder:
         """Do what `step` does in one kernel, in which all programs must run at the same time."""
         model, plan, width = self.decoder, self.plan, self.decoder.width
         self.count.zero_()
-        options = {"num_warps": plan.persistent_warps}
-        if model.tokens.is_cuda:
-            options["launch_cooperative_grid"] = True  # the driver refuses programs that cannot run together
         persistent_kernel[(self.programs,)](
             self.text, self.length, self.best, self.count, self.prompt, *model.tensors.values(),
             self.cache, self.x, self.q, self.part, self.hidden, self.scores,
             model.layers, model.heads, model.longest, width, model.vocabulary,
             HEAD=self.head, SPLITS=plan.splits, KEYS=plan.keys, BLOCK=self.block, EPS=EPSILON,
-            **self.persistent_rows, HEAD_ROWS=plan.persistent_head, SCORES=scores, HOLD=int(hold), **options,
+            **self.persistent_rows, HEAD_ROWS=plan.persistent_head, SCORES=scores, HOLD=int(hold),
+            **self.persistent_options,
         )  # fmt: skip
 
     def weightless_step(self) -> None:
@@ -634,24 +637,19 @@ class FastDecoder:
 
         Bytes aside, that is what a token takes at least.
         """
-        plan, width = self.plan, self.decoder.width
-        how = {"num_warps": plan.num_warps, "OVERLAP": plan.overlap, "BLOCK": self.block, "EPS": EPSILON}
-        if plan.overlap:
-            how["launch_pdl"] = True
+        rows, width, how = self.plan.project, self.decoder.width, self.launch_options
         for number in range(self.kernels):
-            weightless_kernel[(triton.cdiv(width, plan.project),)](
-                self.two_rows[number % 2], self.two_rows[(number + 1) % 2], width, ROWS=plan.project, **how
-            )
+            weightless_kernel[(triton.cdiv(width, rows),)](
+                self.two_rows[number % 2], self.two_rows[(number + 1) % 2], width,
+                ROWS=rows, BLOCK=self.block, EPS=EPSILON, **how,
+            )  # fmt: skip
 
     def weightless_persistent_step(self) -> None:
         """Do the same in one kernel, with as many barriers as `persistent_step` has."""
         self.count.zero_()
-        options = {"num_warps": self.plan.persistent_warps}
-        if self.two_rows.is_cuda:
-            options["launch_cooperative_grid"] = True
         weightless_phases_kernel[(self.programs,)](
-            self.two_rows, self.count, self.phases, self.decoder.width,
-            ROWS=self.persistent_rows["NARROW"], BLOCK=self.block, EPS=EPSILON, **options,
+            self.two_rows, self.count, self.kernels, self.decoder.width,
+            ROWS=self.persistent_rows["NARROW"], BLOCK=self.block, EPS=EPSILON, **self.persistent_options,
         )  # fmt: skip
 
     @cached_property

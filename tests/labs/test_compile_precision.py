@@ -203,10 +203,7 @@ def int4_job(plan, dtype):
     types |= {"part_ptr": "*fp32", "arrived_ptr": "*i32"}
     constants = {"TILE_M": plan.tile_m, "TILE_N": plan.tile_n, "SPLITS": plan.splits, "GROUP": fast().GROUP}
     made = {"kernel": "int4_kernel", "dtype": dtype, "capability": 90, "num_warps": plan.num_warps}
-    made |= {
-        "num_stages": plan.num_stages,
-        "constants": constants | {"HALF": dtype == "fp16", "PAIRS": True},
-    }
+    made |= {"num_stages": plan.num_stages, "constants": constants | {"HALF": dtype == "fp16", "PAIRS": True}}
     return made | {"types": types, "odd": ["x", "w", "M"]}
 
 
