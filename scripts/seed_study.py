@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
 from helpers.sample_answers import sample_answers  # noqa: E402
-from helpers.sample_classes import expected, handed_in, is_due  # noqa: E402
+from helpers.sample_classes import endless, expected, handed_in, is_due  # noqa: E402
 
 from mlsys.course.lab import Question  # noqa: E402
 from mlsys.grading.checks import assertions  # noqa: E402
@@ -153,11 +153,6 @@ def answers(name: str, device: str, folder: Path) -> list[Answer]:
         if device == "gpu" or one.question.device != "gpu":
             found.append(Answer(one.submission, one.question, one.students, verdicts, row["points_gpu"]))
     return found
-
-
-def endless(name: str) -> set[str]:
-    """The students of a lab's sample class whose code never ends, in one question or more."""
-    return {student for (student, _), row in expected(name).items() if row["verdict"] == "timed out"}
 
 
 def study(name: str, studied: list[Answer], device: str, seeds: Sequence[int], comparisons: Comparisons) -> int:

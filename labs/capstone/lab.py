@@ -321,9 +321,7 @@ for _ in range(4):
     check_seconds(step_seconds(moved, bandwidth, count, boundary), time, what="step_seconds of other sizes")
     a_layer = draw.integer(3, 20)  # one that no other function was asked about
     time = moved / bandwidth + (layers * a_layer + others) * boundary
-    cases = [(0.25, a_layer), (layers - 0.25, a_layer), (-0.25, a_layer - 1)]
-    while cases:
-        more, right = cases.pop(draw.integer(0, len(cases) - 1))
+    for more, right in draw.shuffled([(0.25, a_layer), (layers - 0.25, a_layer), (-0.25, a_layer - 1)]):
         found = most_a_layer(time + more * boundary, moved, bandwidth, boundary, layers, others)
         grading.assert_equal(found, right, what="most_a_layer of other sizes")
 ### END HIDDEN TESTS

@@ -1209,8 +1209,7 @@ for _ in range(6):
         ("memory", 10 * large, large, "many bytes"),
         ("compute", 40 * large, large, "much arithmetic"),
     ]
-    while cases:  # in an order that is drawn: the word must follow from the arguments
-        word, work, moved, of_what = cases.pop(rng.integer(0, len(cases) - 1))
+    for word, work, moved, of_what in rng.shuffled(cases):
         grading.assert_equal(regime(work, moved, count, chip), word, what=f"regime of {of_what}")
 ### END HIDDEN TESTS
 scorecard.passed("g")

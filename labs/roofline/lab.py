@@ -1174,7 +1174,7 @@ def factor(low, high):
 for _ in range(4):
     names = [f"op {number}" for number in range(6)]
     sizes = {name: factor(0.01, 50) for name in names}
-    order = sorted(names, key=lambda _: rng.integer(0, 10**6))
+    order = rng.shuffled(names)
     spent = {name: sizes[name] * (1.3 + 0.7 * order.index(name)) for name in names}
     found = largest_gaps(sizes, spent)
     assert isinstance(found, (list, tuple)), "largest_gaps: return a list of names"
@@ -1194,8 +1194,7 @@ for _ in range(6):
         ("kernel", factor(3, 9), some[0], some[1], some[2]),
         ("kernel", factor(1.6, 3), None, None, None),
     ]
-    while key:  # in an order that is drawn: a word must follow from the times
-        word, gap, starting, ordering, extra = key.pop(rng.integer(0, len(key) - 1))
+    for word, gap, starting, ordering, extra in rng.shuffled(key):
         spent = base * gap
         tried = (
             None if starting is None else spent * starting / 8,

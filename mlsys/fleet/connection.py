@@ -15,7 +15,8 @@ from mlsys.errors import UserError
 
 HEAD, WORKER = ("client",), ("client", "worker")
 """Parts that a head, and a worker, play in a cluster; dask's configuration has a certificate for each part."""
-_CONNECT_S = 10.0
+CONNECT_S = 10.0
+"""Longest time for a connection to come about, or for a short answer over it, in seconds."""
 _TLS = "distributed.comm.tls"
 _SEE = "SECURITY.md shows how"
 
@@ -44,12 +45,12 @@ def connect(address: str, roles: tuple[str, ...] = HEAD) -> distributed.Client:
         for role in roles:
             _shake_hands(address, _context(address, role), role)
     else:
-        with socket.create_connection((host, port), _CONNECT_S):
+        with socket.create_connection((host, port), CONNECT_S):
             pass  # a client would first start a thread, and try for as long as its time lasts
     try:
-        return distributed.Client(address, timeout=_CONNECT_S, set_as_default=False)
+        return distributed.Client(address, timeout=CONNECT_S, set_as_default=False)
     except AssertionError as error:
-        raise TimeoutError("its client did not start within 10 s: this machine is too busy") from error
+        raise TimeoutError(f"its client did not start within {CONNECT_S:g} s: this machine is too busy") from error
     except OSError as error:
         if not encrypted and _speaks_tls(host, port):
             raise UserError(
@@ -111,7 +112,7 @@ def _shake_hands(address: str, context: ssl.SSLContext, role: str) -> None:
     """
     try:
         where = get_address_host_port(address)
-        with socket.create_connection(where, _CONNECT_S) as plain, context.wrap_socket(plain) as encrypted:
+        with socket.create_connection(where, CONNECT_S) as plain, context.wrap_socket(plain) as encrypted:
             encrypted.recv(1)  # dask's scheduler speaks first; a refusal comes here, after the handshake
     except (ssl.SSLEOFError, ssl.SSLZeroReturnError):
         raise  # it ended in between
@@ -137,7 +138,7 @@ def _speaks_tls(host: str, port: int) -> bool:
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     try:
-        with socket.create_connection((host, port), _CONNECT_S) as plain, context.wrap_socket(plain):
+        with socket.create_connection((host, port), CONNECT_S) as plain, context.wrap_socket(plain):
             return True
     except ssl.SSLError as error:
         return "ALERT" in (error.reason or "")

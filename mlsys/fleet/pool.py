@@ -28,7 +28,7 @@ from mlsys.classroom.batch.task import Judged, Task
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError
 from mlsys.fleet import worker as on_worker
-from mlsys.fleet.connection import connect
+from mlsys.fleet.connection import CONNECT_S, connect
 from mlsys.fleet.lab_files import pack
 from mlsys.fleet.worker import CPU, GPU, PACKAGE, About, State
 
@@ -39,7 +39,6 @@ AT_A_WORKER = 2
 PATIENCE_S = 120.0
 """Longest wait for a scheduler, for a first worker, or for another one when all are lost, in seconds."""
 _LOOK_S = 0.5
-_CONNECT_S = 10.0
 _LOST = (OSError, TimeoutError, FutureCancelledError)
 
 
@@ -86,7 +85,7 @@ class FleetPool:
         return len(self._workers)
 
     def __enter__(self) -> Self:
-        self._connect(_CONNECT_S)
+        self._connect(CONNECT_S)
         assert self._client is not None
         self._console.print(
             f"Cluster {self._address}; its dashboard: {self._client.dashboard_link}", soft_wrap=True, markup=False
@@ -228,12 +227,12 @@ class FleetPool:
         """Return what a worker found, or None where the submission is to be judged by another one."""
         if future.status == "finished":
             with suppress(*_LOST):
-                judged: Judged = future.result(timeout=_CONNECT_S)
+                judged: Judged = future.result(timeout=CONNECT_S)
                 return judged
             return None
         error = None
         with suppress(*_LOST):
-            error = future.exception(timeout=_CONNECT_S) if future.status == "error" else None
+            error = future.exception(timeout=CONNECT_S) if future.status == "error" else None
         if error is not None and not isinstance(error, KilledWorker):
             self._refuse(address, str(error) or repr(error))
         return None
@@ -298,7 +297,7 @@ class FleetPool:
     def _accept(self, address: str, future: distributed.Future, resources: dict[str, float]) -> None:
         """Let a worker judge, if it is fit for what it claims."""
         try:
-            about = future.result(timeout=_CONNECT_S)
+            about = future.result(timeout=CONNECT_S)
         except _LOST:
             return  # asked again if it is still there
         except Exception as error:  # it may lack this package

@@ -32,7 +32,7 @@ from mlsys.classroom.batch.pool import Pool
 from mlsys.classroom.batch.task import Judged, Task
 from mlsys.course.digest import package_digest
 from mlsys.errors import UserError
-from mlsys.fleet.connection import WORKER, connect
+from mlsys.fleet.connection import CONNECT_S, WORKER, connect
 from mlsys.fleet.lab_files import LabFiles, unpack
 from mlsys.judge.gpus import Gpu, visible_gpus
 from mlsys.judge.grade_question import device_and_versions
@@ -46,7 +46,6 @@ PACKAGE = "mlsys-package"
 """Where a head leaves the state of its package in the scheduler, for workers that start later."""
 PATIENCE_S = 120.0
 """Longest time for which a worker looks for a scheduler that it had and has lost, in seconds."""
-_CONNECT_S = 10.0
 _MAX_WORKERS = 1000
 
 
@@ -292,7 +291,7 @@ async def _serve(address: str, resources: dict[str, float], name: str, say: Any)
                 name=f"{name}-{time.monotonic_ns()}",
                 local_directory=str(_folder()),
                 memory_limit=0,  # a student's memory is limited by the sandbox
-                death_timeout=_CONNECT_S,
+                death_timeout=CONNECT_S,
             )
         except (OSError, TimeoutError, ValueError) as error:
             if time.monotonic() - seen_s > PATIENCE_S:

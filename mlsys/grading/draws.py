@@ -11,7 +11,8 @@ count. The same seed, question and order of calls give the same numbers under th
 
 import hmac
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -19,6 +20,8 @@ from mlsys.errors import InvalidValue, UnknownName
 
 if TYPE_CHECKING:
     import torch
+
+T = TypeVar("T")
 
 SEED_VARIABLE = "MLSYS_GRADING_SEED"
 PUBLIC_SEED = "public"
@@ -58,6 +61,14 @@ class Draws:
     def integer(self, low: int, high: int) -> int:
         """Draw an integer from low to high, both included."""
         return int(self._generator().integers(low, high, endpoint=True))
+
+    def shuffled(self, items: Sequence[T]) -> list[T]:
+        """Draw an order of these items: with it, no answer follows from the number of a call.
+
+        >>> sorted(Draws("a").shuffled("bca"))
+        ['a', 'b', 'c']
+        """
+        return [items[index] for index in self._generator().permutation(len(items))]
 
     def ragged(self, low: int, high: int, tile: int = 16) -> int:
         """Draw an integer from low to high that `tile` does not divide."""

@@ -249,8 +249,8 @@ def test_a_machine_without_a_sandbox_starts_no_worker(monkeypatch: pytest.Monkey
 def test_an_address_at_which_no_scheduler_answers_is_named(
     address: str, adding: tuple[Path, CourseTree, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fleet, "_CONNECT_S", 0.5)
-    monkeypatch.setattr(connection, "_CONNECT_S", 0.5)
+    monkeypatch.setattr(fleet, "CONNECT_S", 0.5)
+    monkeypatch.setattr(connection, "CONNECT_S", 0.5)
     with pytest.raises(UserError, match=r"no scheduler of dask answers at .*start one with `dask scheduler`"):
         FleetPool(adding[1], "adding", address, QUIET).__enter__()
     with pytest.raises(UserError, match=r"no scheduler of dask answers at"):

@@ -10,11 +10,8 @@ import sys
 from functools import cache
 from typing import Any
 
-import triton
-from triton.backends.compiler import GPUTarget
-from triton.compiler import ASTSource
-
 from mlsys.core.cells import run_cell
+from mlsys.grading.kernels.compiler_report import compile_job
 
 
 @cache
@@ -27,13 +24,11 @@ def kernel_of(text: str, name: str) -> Any:
 
 def shared_bytes(text: str, name: str, job: dict[str, Any]) -> int | str:
     """Return the bytes of shared memory that a launch takes, or what the compiler says against it."""
-    divisible = {(index,): [["tt.divisibility", 16]] for index in job["divisible"]}
-    source = ASTSource(kernel_of(text, name), job["signature"], job["constants"], divisible)
+    kernel = kernel_of(text, name)
     try:
-        compiled = triton.compile(source, target=GPUTarget("cuda", job["capability"], 32), options=job["options"])
+        return int(compile_job(kernel, job).metadata.shared)
     except Exception as error:
         return f"{type(error).__name__}: {str(error)[-300:]}"
-    return int(compiled.metadata.shared)
 
 
 if __name__ == "__main__":

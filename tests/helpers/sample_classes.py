@@ -21,6 +21,11 @@ Key = tuple[str, str]
 """A student and a question."""
 
 
+def endless(name: str) -> set[str]:
+    """The students of a lab's sample class whose code never ends, in one question or more."""
+    return {student for (student, _), row in expected(name).items() if row["verdict"] == "timed out"}
+
+
 def handed_in(name: str, folder: Path, seeds: Sequence[str] = ()) -> CourseTree:
     """A tree with the lab as it is after terms with these seeds; its sample class lies in `folder / "submissions"`."""
     tree = CourseTree(folder / "course")

@@ -221,18 +221,23 @@ def _arguments(names: list[str], values: Sequence[Any], keywords: Mapping[str, A
     }
 
 
-def _compile(kernel: Any, job: Mapping[str, Any]) -> dict[str, int]:
-    """Compile one kernel for one architecture and return its registers, spilled bytes and shared memory."""
+def compile_job(kernel: Any, job: Mapping[str, Any]) -> Any:
+    """Compile one kernel for one architecture, in a process without Triton's interpreter."""
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
     divisible = {(index,): [["tt.divisibility", 16]] for index in job["divisible"]}
-    compiled = triton.compile(
+    return triton.compile(
         ASTSource(kernel, job["signature"], job["constants"], divisible),
         target=GPUTarget("cuda", job["capability"], 32),
         options=job["options"],
     )
+
+
+def _needs(kernel: Any, job: Mapping[str, Any]) -> dict[str, int]:
+    """Return registers, spilled bytes and shared memory of one kernel on one architecture."""
+    compiled = compile_job(kernel, job)
     registers, spilled_bytes = assemble(compiled.asm["ptx"])
     return {
         "registers": registers,
@@ -269,7 +274,7 @@ def answer() -> None:
     names: dict[str, Any] = {"__name__": "kernel"}
     run_cell(request["kernel"], "your kernel", names)
     try:
-        print(json.dumps([_compile(names[request["name"]], job) for job in request["jobs"]]))
+        print(json.dumps([_needs(names[request["name"]], job) for job in request["jobs"]]))
     except CompilationError as error:
         sys.exit(str(error))
     except Exception as error:  # whatever the compiler fails with; what it has printed itself comes before this

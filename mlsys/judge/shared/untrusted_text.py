@@ -82,16 +82,15 @@ def long_texts(value: object) -> dict[str, str]:
 
     def keep(part: object) -> int:
         """Keep the texts of a part, and return about how long its own is."""
-        if isinstance(part, dict):
-            length = sum(keep(key) + keep(one) for key, one in part.items())
-        elif isinstance(part, list | tuple):
-            length = sum(map(keep, part))
+        if isinstance(part, dict | list | tuple):
+            inside = [*part, *part.values()] if isinstance(part, dict) else part
+            length = sum(map(keep, inside))
+            texts = [repr(part)] if length <= MAX_MESSAGE else []
         else:
-            length = len(part) if isinstance(part, str) else len(repr(part))
-        if length <= MAX_MESSAGE:
-            written = part if isinstance(part, str) else repr(part)
-            if len(written) > MAX_SHOWN_CHARACTERS:
-                found.update(dict.fromkeys((written, repr(part)), f"a {type(part).__name__}"))
+            texts = [part, repr(part)] if isinstance(part, str) else [repr(part)]
+            length = len(texts[0])
+        if texts and length <= MAX_MESSAGE and len(texts[0]) > MAX_SHOWN_CHARACTERS:
+            found.update(dict.fromkeys(texts, f"a {type(part).__name__}"))
         return length
 
     keep(value)
