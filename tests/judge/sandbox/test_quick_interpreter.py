@@ -34,7 +34,14 @@ def kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
     product = tl.dot(tile, tl.trans(tile), input_precision="ieee")
     total = tl.sum(product, axis=1).to(tl.int32)
     y = inner(x, 7) + tl.max(total, axis=0) + tl.where(x % 2 == 0, x << 2, x ^ i)
+    y += tile.numel // tile.shape[0] + tl.zeros((BLOCK,), dtype=tl.int16)
     tl.store(y_ptr + i, y, mask=i < n)
+
+
+@triton.jit
+def ragged(y_ptr, SIDE: tl.constexpr, OTHER: tl.constexpr):
+    y = tl.zeros((SIDE, OTHER), dtype=tl.float32)
+    tl.store(y_ptr + tl.arange(0, 16)[:, None] + tl.arange(0, 16)[None, :], y)
 
 
 plain = tl.load, tl.core.tensor.__add__, tl.math.exp
@@ -45,6 +52,12 @@ for _ in range(2):
     kernel[(3,)](x, y, len(x), BLOCK=256)
 assert plain == (tl.load, tl.core.tensor.__add__, tl.math.exp)
 print(y.tolist())
+for sides in [(16, 16), (16.0, 16), (12, 16), (16, 1 << 21), (True, 16), (16, 32)]:
+    try:
+        ragged[(1,)](torch.zeros(31), *sides)
+        print(sides, "stored")
+    except Exception as error:
+        print(sides, type(error), error, error.__cause__)
 """
 
 
@@ -60,4 +73,5 @@ def test_every_result_is_the_same_and_the_language_is_put_back(tmp_path, monkeyp
     (tmp_path / "program.py").write_text(PROGRAM)
     plain = results()
     assert len(plain) > 1000
+    assert plain.count("Error") > 4
     assert results("quick") == plain
