@@ -268,8 +268,6 @@ class _Grading:
                 first = reference_tasks(
                     self.tree, lab.name, set(under.values()), device=plan.device, cpu_limit_s=cpu_limit_s
                 )
-                if first:  # none where every submission is refused
-                    self.pool.prepare(first[0])
                 reference_s = check_reference_solution(self.pool, first)
             copies, leaders = self._of_groups()
             attempts = sum(len(self.collected.digests(student)) or 1 for student in leaders)

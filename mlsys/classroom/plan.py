@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mlsys.classroom.batch.pool import JudgePool
-from mlsys.classroom.gradebook.nbgrader import configured_device
+from mlsys.classroom.gradebook.nbgrader import configured_cpu_limit_s, configured_device
 from mlsys.classroom.intake.canonical import released_lab
 from mlsys.classroom.intake.collect import Collected
 from mlsys.classroom.store.record import Record
@@ -64,6 +64,8 @@ def make_plan(
 ) -> Plan:
     """Find out what is open: new, changed, graded without the sandbox, or waiting for a GPU that is here now.
 
+    As soon as it is known that something is, the pool opens its sandboxes, which takes about as long as the rest.
+
     Args:
         tree: the course; students must not read it.
         store: what is known of the class.
@@ -79,16 +81,23 @@ def make_plan(
         SandboxError: student code cannot be shut in on this machine, and `unsafe_no_sandbox` is not set; or the sandbox
             would show the tree or something private.
     """
+    old, device = {student: store.record(name, student) for student in students}, configured_device(tree)
+
+    def begin() -> str:
+        kind = str(pool.machine(device)["device"])
+        pool.prepare(name, device, configured_cpu_limit_s(tree))
+        return kind
+
+    new = any(old[student] is None for student in students if student not in collected.refused)
+    kind = begin() if new else ""
     package = _package_of(tree, name)
     course = _course_digest(tree, store, name)
     # What is of an earlier term is graded with the lab of that term, whatever the present one has.
     terms = {student: collected.histories[student].attempts[-1].term for student in students}
     courses = {term: _course_digest(tree_of(tree, name, term), store, name) for term in set(terms.values())}
     states = {student: _state(courses[terms[student]], collected, student) for student in students}
-    old = {student: store.record(name, student) for student in students}
-    device = configured_device(tree)
-    waits = any(record.waits_for_gpu for record in old.values() if record)
-    kind = pool.machine(device)["device"] if waits else ""
+    if not kind and any(record.waits_for_gpu for record in old.values() if record):
+        kind = pool.machine(device)["device"]
     gpu_is_here = kind == "gpu"
 
     def is_done(student: str) -> bool:
@@ -104,8 +113,8 @@ def make_plan(
     doubtful = [student for student in students if not is_done(student) or not was_sandboxed(student)]
     # Before the first submission: neither a missing package nor a missing sandbox is a student's fault.
     to_judge = [student for student in doubtful if student not in collected.refused]
-    if to_judge and not kind:
-        kind = pool.machine(device)["device"]
+    if to_judge and not new:
+        kind = begin()
     sandboxed = not to_judge or pool.elsewhere or _sandbox_holds(unsafe_no_sandbox, (tree.root, *private))
     open_ones = [student for student in doubtful if sandboxed or not is_done(student)]
     open_states = {student: states[student] for student in open_ones}

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from mlsys.classroom.processes import workers
-from mlsys.classroom.store.configured import store_of
 from mlsys.classroom.students.attempt_policy import POLICIES
 from mlsys.cli import whole_number
 from mlsys.course.tree import COURSE, CourseTree
@@ -20,6 +19,7 @@ from mlsys.errors import UserError
 
 if TYPE_CHECKING:
     from mlsys.classroom.batch.pool import JudgePool
+    from mlsys.classroom.store.store import Store
 
 RESUMED = ("submissions", "roster", "attempt", "times", "student", "cluster")
 """Arguments that `--resume` takes from the interrupted run where they are not given."""
@@ -93,18 +93,19 @@ def run(args: argparse.Namespace) -> int:
     """Grade a lab of the repository in the current folder."""
     if args.cluster and args.unsafe_no_sandbox:
         raise UserError("--cluster takes no --unsafe-no-sandbox: every worker of a cluster needs its sandbox")
-    workers.warm_up()  # they import torch while this process imports nbgrader
+    workers.warm_up()  # they import torch while this process imports nbgrader, as the store does
     from mlsys.classroom.grade_class import Options, grade_class
     from mlsys.classroom.gradebook.record_results import disk_faults
     from mlsys.classroom.lms.hand_ins import read_hand_ins
     from mlsys.classroom.overview.class_page import write_class_page
+    from mlsys.classroom.store.configured import store_of
     from mlsys.classroom.students.roster import read_roster
     from mlsys.cli.grade_output import show
 
     # Into a file, rich would assume 80 columns.
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 140
     root, tree, console = Path.cwd(), CourseTree(args.course), Console(width=width)
-    _go_on(args, _kept_in(args), console)
+    _go_on(args, store_of(_kept_in(args)), console)
     roster = read_roster(args.roster) if args.roster else None
     options = Options(
         submissions=args.submissions,
@@ -143,6 +144,7 @@ def _take_in_queue(tree: CourseTree, lab: str, console: Console) -> None:
         return
     from mlsys.classroom.gradebook.record_results import disk_faults
     from mlsys.classroom.processes.limited import helper_ends
+    from mlsys.classroom.store.configured import store_of
     from mlsys.submit.queue import Queue
     from mlsys.submit.settings import read_queue_settings
     from mlsys.submit.take_in import take_in
@@ -171,6 +173,8 @@ def remembered(args: argparse.Namespace) -> dict[str, str]:
 
 def interrupted(args: argparse.Namespace) -> str:
     """Say what Ctrl-C left behind, and which command continues."""
+    from mlsys.classroom.store.configured import store_of
+
     last = store_of(_kept_in(args)).run(args.lab)
     if last is None or last.finished or last.arguments != remembered(args):
         # It was stopped before the first submission or after the last; an older run's arguments may be others.
@@ -183,13 +187,12 @@ def interrupted(args: argparse.Namespace) -> str:
     return f"Interrupted: what was graded is kept. Continue with `{shlex.join(words)}`"
 
 
-def _go_on(args: argparse.Namespace, tree: CourseTree, console: Console) -> None:
+def _go_on(args: argparse.Namespace, store: "Store", console: Console) -> None:
     """Say that a run was interrupted, and with `--resume` take over its arguments.
 
     Raises:
         UserError: the last run is still at work.
     """
-    store = store_of(tree)
     last = store.run(args.lab)
     if last is None or last.finished:
         if args.resume:

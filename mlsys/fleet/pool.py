@@ -123,11 +123,11 @@ class FleetPool:
         """Return nothing: how busy a worker's GPU is shows on the cluster's dashboard."""
         return ()
 
-    def prepare(self, task: Task) -> None:
-        """Have every worker open the sandbox for tasks like this one."""
+    def prepare(self, lab: str, device: str, cpu_limit_s: int) -> None:
+        """Have every worker open the sandbox in which it will judge a lab."""
         assert self._client is not None
         for address in self._workers:
-            future = self._submit(address, on_worker.open_sandbox, task, self._files.digest)
+            future = self._submit(address, on_worker.open_sandbox, lab, device, cpu_limit_s, self._files.digest)
             distributed.fire_and_forget(future)
 
     def judge_all(self, tasks: Iterable[Task | Judged]) -> Iterator[Judged]:

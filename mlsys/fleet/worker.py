@@ -106,10 +106,10 @@ def describe(state: State, files: LabFiles) -> About:
     return About(own, host, machine["device"], machine["versions"], check_sandbox(site(), (tree.root,)))
 
 
-def open_sandbox(task: Task, lab: str) -> None:
-    """Open the sandbox for tasks like this one."""
+def open_sandbox(name: str, device: str, cpu_limit_s: int, lab: str) -> None:
+    """Open the sandbox in which this worker will judge a lab; `lab` is the digest of its files."""
     with _one_at_a_time:
-        _pool(lab, task.device).prepare(task)
+        _pool(lab, device).prepare(name, device, cpu_limit_s)
 
 
 def judge(task: Task, lab: str) -> Judged:

@@ -161,7 +161,7 @@ class GpuPool:
     def machine(self, device: str) -> dict[str, Any]:
         return {"device": "gpu", "versions": {}}
 
-    def prepare(self, task: Task) -> None:
+    def prepare(self, lab: str, device: str, cpu_limit_s: int) -> None:
         pass
 
     def judge_all(self, tasks: Iterable[Task | Judged]) -> Iterator[Judged]:

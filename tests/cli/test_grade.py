@@ -15,6 +15,24 @@ import pytest
 
 from mlsys.course.tree import CourseTree
 
+BEFORE_THE_SERVER = """
+import sys
+from mlsys.classroom.processes import workers
+
+def warm_up():
+    print([name for name in ("nbgrader", "sqlalchemy", "torch") if name in sys.modules])
+    raise SystemExit
+
+workers.warm_up = warm_up
+from mlsys.cli.main import main
+main(["grade", "tiling"])
+"""
+
+
+def test_the_server_of_the_workers_imports_torch_while_this_process_imports_nbgrader() -> None:
+    done = subprocess.run([sys.executable, "-c", BEFORE_THE_SERVER], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
 
 @pytest.fixture
 def course(adding: tuple[Path, CourseTree, Path], tmp_path: Path) -> CourseTree:

@@ -54,7 +54,7 @@ class QuickPool:
     def machine(self, device: str) -> dict[str, Any]:
         return MACHINE
 
-    def prepare(self, task: Task) -> None:
+    def prepare(self, lab: str, device: str, cpu_limit_s: int) -> None:
         pass
 
     def device_times(self) -> tuple[DeviceTime, ...]:

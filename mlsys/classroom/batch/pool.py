@@ -60,8 +60,8 @@ class JudgePool(Protocol):
     def machine(self, device: str) -> dict[str, Any]:
         """Return the `device`, "cpu" or "gpu", on which questions would be judged, for an asked one."""
 
-    def prepare(self, task: Task) -> None:
-        """Have every worker open the sandbox for tasks like this one."""
+    def prepare(self, lab: str, device: str, cpu_limit_s: int) -> None:
+        """Have every worker open the sandbox in which it will judge a lab."""
 
     def judge_all(self, tasks: Iterable[Task | Judged]) -> Iterator[Judged]:
         """Judge submissions, and yield each as it is done."""
@@ -129,14 +129,14 @@ class Pool:
         """Return how busy each GPU was in the last `judge_all`; what was tried once more at its end does not count."""
         return self._times.found()
 
-    def prepare(self, task: Task) -> None:
-        """Have every worker open the sandbox for tasks like this one, while others do something else.
+    def prepare(self, lab: str, device: str, cpu_limit_s: int) -> None:
+        """Have every worker open the sandbox in which it will judge a lab, while others do something else.
 
         What goes wrong here goes wrong again, and is reported, when the worker gets its first task.
         """
-        self._find_gpus(task.device)
+        self._find_gpus(device)
         for index in range(self.workers):
-            self._submit(index, _open_sandbox, task, self._course)
+            self._submit(index, _open_sandbox, self._course, lab, device, cpu_limit_s)
 
     def judge_all(self, tasks: Iterable[Task | Judged]) -> Iterator[Judged]:
         """Judge submissions, and yield each as it is done.
@@ -303,10 +303,10 @@ def _took_too_long(limit_s: int) -> str:
     )
 
 
-def _open_sandbox(task: Task, course: Path) -> None:
+def _open_sandbox(course: Path, lab: str, device: str, cpu_limit_s: int) -> None:
     from mlsys.classroom.batch.submission import open_sandbox
 
-    open_sandbox(CourseTree(course), task.lab, task.device, task.cpu_limit_s, task.terms.sandboxed)
+    open_sandbox(CourseTree(course), lab, device, cpu_limit_s)
 
 
 def _judge_one(task: Task, course: Path) -> Judged:

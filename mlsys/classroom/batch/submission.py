@@ -101,9 +101,9 @@ def _sees_form_alone(question: Question) -> bool:
     return "scorecard.answered(" in question.graded.source
 
 
-def open_sandbox(tree: CourseTree, name: str, device: str, cpu_limit_s: int, sandboxed: bool) -> None:
+def open_sandbox(tree: CourseTree, name: str, device: str, cpu_limit_s: int) -> None:
     """Open the sandbox in which `judge_questions` would run the questions of a lab in this process."""
-    open_lab_sandbox(released_lab(tree, name), device, limits=_limits(cpu_limit_s, sandboxed))
+    open_lab_sandbox(released_lab(tree, name), device, limits=_limits(cpu_limit_s, sandboxed=True))
 
 
 def _limits(cpu_limit_s: int, sandboxed: bool) -> Limits:

@@ -12,8 +12,6 @@ from collections.abc import Collection
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import forkserver
 
-from mlsys.judge.gpus import VISIBLE
-
 _PRELOAD = ["torch", "mlsys.classroom.batch.submission"]
 _context = multiprocessing.get_context("forkserver")
 
@@ -34,6 +32,8 @@ def worker(index: int, side_by_side: int = 1, first_sandbox: int = 0, visible: s
         visible: what CUDA_VISIBLE_DEVICES is for this worker; when empty, what it is for this process.
     """
     warm_up()
+    from mlsys.judge.gpus import VISIBLE
+
     environment = dict(os.environ) | ({VISIBLE: visible} if visible else {})
     arguments = index, side_by_side, first_sandbox + index, environment
     return ProcessPoolExecutor(1, mp_context=_context, initializer=_begin, initargs=arguments)

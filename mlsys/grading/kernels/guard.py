@@ -11,6 +11,7 @@ tensor that no program wrote is still NaN.
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from mlsys.grading.checks.tolerances import dtype_name
@@ -182,7 +183,11 @@ def _poison(count: int, like: "torch.Tensor") -> "torch.Tensor":
     nan = _QUIET_NAN.get(size, {}).get(dtype_name(like))
     block = bits if nan is None else bits + nan
     # In memory of just that size: what is behind it would not be compared.
-    return block.repeat(-(-count // _BLOCK))[:count].clone().view(like.dtype)
+    made = torch.empty(count, dtype=integer, device=like.device)
+    whole = count // _BLOCK * _BLOCK
+    made[:whole].view(-1, _BLOCK).copy_(block)
+    made[whole:] = block[: count - whole]
+    return made.view(like.dtype)
 
 
 def _bits(tensor: "torch.Tensor") -> "torch.Tensor":
@@ -194,9 +199,19 @@ def _bits(tensor: "torch.Tensor") -> "torch.Tensor":
 
 def _guard_allocations(buffers: list[_Guarded]) -> Any:
     """Make a context in which torch's allocating functions return guarded tensors, collected in `buffers`."""
+    return _allocations()(buffers)
+
+
+@cache
+def _allocations() -> Any:
+    # One class for all calls: a class refers to itself, so one of each call would keep its buffers until a collection.
     from torch.overrides import TorchFunctionMode
 
     class Allocations(TorchFunctionMode):
+        def __init__(self, buffers: list[_Guarded]) -> None:
+            super().__init__()
+            self.buffers = buffers
+
         def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             result = function(*args, **(kwargs or {}))
             name = getattr(function, "__name__", "")
@@ -208,7 +223,7 @@ def _guard_allocations(buffers: list[_Guarded]) -> Any:
                 fresh.before = fresh.buffer.clone()
             else:
                 fresh = _Guarded.around(result, what, is_input=False)
-            buffers.append(fresh)
+            self.buffers.append(fresh)
             return fresh.view
 
-    return Allocations()
+    return Allocations

@@ -1,7 +1,9 @@
+import gc
 import math
 import os
 import subprocess
 import sys
+import weakref
 
 import pytest
 import torch
@@ -100,6 +102,33 @@ def test_zeros_ones_and_full_hold_what_they_say():
     assert not guarded(lambda: torch.zeros(3, 2))().any()
     assert (guarded(lambda x: torch.ones_like(x))(torch.zeros(2)) == 1).all()
     assert (guarded(lambda: torch.full((3,), 2.5))() == 2.5).all()
+
+
+def test_what_a_call_allocates_is_freed_when_it_returns_and_not_at_a_collection_later():
+    seen = []
+
+    def allocates(x):
+        seen.extend(map(weakref.ref, (x, torch.empty(1000), torch.zeros(1000))))
+        return 1.0
+
+    gc.disable()
+    try:
+        assert guarded(allocates)(torch.ones(10)) == 1.0
+        assert [one() for one in seen] == [None, None, None]
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("count", [0, 1, 4095, 4096, 4097, 10_000])
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.bfloat16, torch.float16, torch.float32, torch.int64])
+def test_a_poisoned_buffer_holds_no_number_and_repeats_a_drawn_block(count, dtype):
+    made = guard._poison(count, torch.empty(0, dtype=dtype))
+    assert (made.shape, made.dtype) == ((count,), dtype)
+    assert made.untyped_storage().nbytes() == count * made.element_size()
+    assert not dtype.is_floating_point or bool(made.isnan().all())
+    bits = guard._bits(made)
+    assert torch.equal(bits[4096:], bits[: max(count - 4096, 0)] if count <= 8192 else bits[:-4096])
+    assert count < 4095 or len(bits.unique()) > 1
 
 
 def test_empty_tensors_and_scalars_pass_through():

@@ -14,6 +14,7 @@ import triton.language as tl
 from mlsys.grading import inspect
 from mlsys.hardware import Hardware
 from mlsys.judge.sandbox.inside.quick_interpreter import skip_unread_work
+from mlsys.measure.device import interpreter_fault
 
 torch.set_num_threads(1)
 
@@ -41,6 +42,7 @@ def load_gpu_driver() -> None:
 
 
 Hardware.all()  # labs ask for chips, and to read the file of three takes 16 ms
+interpreter_fault()  # each asks for versions, and to list what is installed takes 4 ms
 if os.environ.get("TRITON_INTERPRET") == "1":
     skip_unread_work()
     warm_kernel[(2,)](torch.ones(300), torch.empty(300), 300, BLOCK=256)
