@@ -21,6 +21,7 @@ from rich.console import Console
 
 from mlsys.classroom.batch.task import Judged
 from mlsys.classroom.grade_class import Options, grade_class
+from mlsys.classroom.gradebook.quote_answers import unquote_written
 from mlsys.classroom.gradebook.record_results import record_result
 from mlsys.classroom.intake.archive import DAMAGED
 from mlsys.classroom.intake.canonical import released_lab
@@ -156,11 +157,13 @@ def merge(tree: CourseTree, lab: str, path: Path) -> Merged:
                 continue
             assert old is not None
             for member in _members(store, old):
+                notebook = read_notebook(tree.autograded(lab, member.student))
+                unquote_written(notebook)
                 judged = with_gpu_results(member, Judged.recorded(new))
                 judged = replace(
                     judged,
                     student=member.student,
-                    notebook=read_notebook(tree.autograded(lab, member.student)),
+                    notebook=notebook,
                     handed_in=member.handed_in,
                 )
                 record_result(tree, store, released, judged, member.state)

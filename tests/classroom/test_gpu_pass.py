@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
+import nbformat
 import pytest
 from helpers.gpu_passes import graded_elsewhere
 from helpers.on_gpu import needs_gpu
@@ -14,6 +15,7 @@ from mlsys.classroom.batch.task import Judged, Task
 from mlsys.classroom.gpu_pass import BadPass, grade_pack, merge, pack
 from mlsys.classroom.grade_class import Options, grade_class
 from mlsys.classroom.gradebook.marks import marked_records, marks_of
+from mlsys.classroom.gradebook.quote_answers import written
 from mlsys.classroom.store.record import QuestionRecord
 from mlsys.classroom.store.store import FileStore
 from mlsys.classroom.students.roster import parse_roster
@@ -87,6 +89,23 @@ def test_only_what_waited_comes_back_and_marks_given_meanwhile_stay(waiting: Wai
     assert (again.filled, {reason for _, reason in again.left}) == ((), {"nothing waits here any more"})
     assert points_of(tree) == after
     assert main(["undo", "--to", max(path.name for path in tree.backups.iterdir()), "--course", str(tree.root)]) == 3
+
+
+def test_a_written_answer_looks_as_before_after_the_pass(waiting: Waiting, tmp_path: Path) -> None:
+    _, tree = waiting
+
+    def answer() -> tuple[str, str]:
+        notebook = nbformat.read(tree.autograded("adding", "right"), as_version=4)
+        (cell,) = [one for one in notebook.cells if one.metadata.get("nbgrader", {}).get("grade_id") == "e-why"]
+        return cell.source, written(cell)
+
+    before, page = answer(), tree.feedback("adding", "right").read_text()
+    (tmp_path / "done.zip").write_bytes(graded_elsewhere(pack(tree, "adding")[0]))
+    assert merge(tree, "adding", tmp_path / "done.zip").filled == ("half-done", "right")
+    assert answer() == before
+    shown = "<strong>bandwidth</strong> is the limit."
+    assert shown in page
+    assert shown in tree.feedback("adding", "right").read_text()
 
 
 def test_a_submission_that_is_another_by_now_is_left(waiting: Waiting, tmp_path: Path) -> None:

@@ -34,6 +34,18 @@ def quote_written(notebook: NotebookNode) -> None:
             _quote(cell)
 
 
+def unquote_written(notebook: NotebookNode) -> None:
+    """Make an autograded notebook canonical again: what is quoted becomes what the student wrote.
+
+    What is quoted a second time would otherwise be shown to the student with the marks of the first.
+    """
+    for cell in notebook.cells:
+        if is_students(cell):
+            cell.source, cell.cell_type = written(cell), written_as(cell)
+            for note in ("written", "written_as"):
+                cell.metadata["mlsys"].pop(note, None)
+
+
 def is_students(cell: NotebookNode) -> bool:
     """Return whether a cell of a canonical notebook is the student's: an answer, or one that was added."""
     return is_answer(cell) or cell.metadata.get("mlsys", {}).get("role") == ADDED
