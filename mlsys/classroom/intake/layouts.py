@@ -185,12 +185,15 @@ class _Layout:
         return found is not None and find(found.person, self.students).student is not None
 
     def astray(self, name: str) -> str:
-        """Say why a file is nobody's, with the cure for a folder that is called like a student of the roster."""
-        folder = name.removeprefix(f"{self.shared}/" if self.shared else "").partition("/")
-        student = find(Person(student=folder[0], name=folder[0]), self.students).student if folder[1] else None
+        """Say why a file is nobody's, with the cure for one or a folder that is called like a student of the roster."""
+        top, below, _ = name.removeprefix(f"{self.shared}/" if self.shared else "").partition("/")
+        called = top if below else top.rpartition(".")[0]
+        student = find(Person(student=called, name=called), self.students).student if called else None
         if student is None:
             return "it is not placed like a submission: its name says no student"
-        right = f"{folder[0]}/{self.lab}/"
+        if not below:
+            return f"it is called like {student.id}, but is no notebook: put {student.id}{NOTEBOOK} in its place"
+        right = f"{top}/{self.lab}/"
         return (
             f"it is in a folder of {student.id}, but not in {right}: move it there, or call it {student.id}{NOTEBOOK}"
         )

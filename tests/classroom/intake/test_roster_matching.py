@@ -231,6 +231,16 @@ def test_a_notebook_in_the_wrong_folder_of_a_student_gets_the_cure(tree: CourseT
     assert note.reason == "it is in a folder of ann, but not in ann/tiling/: move it there, or call it ann.ipynb"
 
 
+def test_a_file_that_is_called_like_a_student_and_is_no_notebook_gets_the_cure(
+    tree: CourseTree, tmp_path: Path
+) -> None:
+    result = take(zipped(tmp_path / "in.zip", {"bob.ipynb": notebook(), "ann.zip": b"PK", "notes.txt": b"x"}), tree)
+    assert {note.name: note.reason for note in result.ignored} == {
+        "ann.zip": "it is called like ann, but is no notebook: put ann.ipynb in its place",
+        "notes.txt": "it is not placed like a submission: its name says no student",
+    }
+
+
 def test_who_handed_in_nothing_but_what_jupyter_left_is_told(tree: CourseTree, tmp_path: Path) -> None:
     files = {
         "ann/tiling/.ipynb_checkpoints/tiling-checkpoint.ipynb": notebook(),
