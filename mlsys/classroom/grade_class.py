@@ -24,7 +24,7 @@ from mlsys.classroom.batch.reference_solution import LabFault, check_reference_s
 from mlsys.classroom.batch.task import Judged
 from mlsys.classroom.gradebook.marks import answers_to, check_marks, marked, read_class, void_marks, write_page
 from mlsys.classroom.gradebook.nbgrader import configured_cpu_limit_s, enter_roster
-from mlsys.classroom.gradebook.record_results import disk_faults, record_result
+from mlsys.classroom.gradebook.record_results import disk_faults, enter_again, record_result
 from mlsys.classroom.intake.collect import Collected, collect, put, take_back
 from mlsys.classroom.intake.reader import Refused
 from mlsys.classroom.intake.reading import LabReader
@@ -156,6 +156,7 @@ def grade_class(root: Path, tree: CourseTree, name: str, options: Options, conso
             release(root, tree, [name])
             marks = check_marks(tree, store, name, accept=options.accept_changes)
             with _backed_up(tree, store, name):
+                enter_again(tree, store, name)
                 source = options.submissions
                 if options.sample_class:
                     source = tree.sample_class(name)

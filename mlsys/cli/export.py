@@ -13,7 +13,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from mlsys.classroom.gradebook.marks import read_class
+from mlsys.classroom.gradebook.marks import check_marks, read_class
+from mlsys.classroom.gradebook.nbgrader import write_tables
 from mlsys.classroom.gradebook.record_results import disk_faults
 from mlsys.classroom.lms import canvas, moodle
 from mlsys.classroom.lms.canvas import Gradebook, read_gradebook
@@ -80,6 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--without", default="", metavar="QUESTIONS", help="leave out questions, such as e,challenge, and their points"
     )
+    parser.add_argument("--yes", action="store_true", help="go on although the gradebook lacks marks that people gave")
     parser.add_argument("--course", type=Path, default=Path(COURSE), help="folder of the nbgrader tree (%(default)s)")
 
 
@@ -95,10 +97,15 @@ def run(args: argparse.Namespace) -> int:
     tree = CourseTree(args.course)
     store = store_of(tree)
     with disk_faults(tree):
+        check_marks(tree, store, args.lab, accept=args.yes)
         read = read_class(tree, store, args.lab)
     if not read:
         raise UserError(f"{tree.root} has no results of {args.lab}: run `mlsys grade {args.lab}` first")
     records = [record for record in read.values() if record]
+    with disk_faults(tree):
+        write_tables(tree, args.lab, records)
+    if (last := store.run(args.lab)) and (said := last.unfinished(args.lab)):
+        console.print(said, soft_wrap=True)
     without = _without(args.without, records)
     unreadable = {student: tree.record(args.lab, student) for student, record in read.items() if not record}
     notes = [Note(BLANK, student, f"{path} cannot be read: grade again") for student, path in unreadable.items()]

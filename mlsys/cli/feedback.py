@@ -5,7 +5,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from mlsys.classroom.gradebook.marks import read_class
+from mlsys.classroom.gradebook.marks import check_marks, read_class
+from mlsys.classroom.gradebook.nbgrader import write_tables
 from mlsys.classroom.gradebook.record_results import disk_faults
 from mlsys.classroom.lms.bundles import KINDS, MAIL, Page, bundle
 from mlsys.classroom.report import safe
@@ -30,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         kind.add_argument(f"--{name}", dest="kind", action="store_const", const=name, help=NEXT[name])
     parser.add_argument("--roster", type=Path, metavar="FILE", help="roster with the students' names and addresses")
     parser.add_argument("--out", type=Path, metavar="ZIP", help="the zip (default: in results/ of the course)")
+    parser.add_argument("--yes", action="store_true", help="go on although the gradebook lacks marks that people gave")
     parser.add_argument("--course", type=Path, default=Path(COURSE), help="folder of the nbgrader tree (%(default)s)")
 
 
@@ -38,9 +40,13 @@ def run(args: argparse.Namespace) -> int:
     tree, console = CourseTree(args.course), Console(markup=False, highlight=False, soft_wrap=True)
     store, lab = store_of(tree), args.lab
     with disk_faults(tree):
+        check_marks(tree, store, lab, accept=args.yes)
         records = read_class(tree, store, lab)
-    if not records:
-        raise UserError(f"{tree.root} has no results of {lab}: run `mlsys grade {lab}` first")
+        if not records:
+            raise UserError(f"{tree.root} has no results of {lab}: run `mlsys grade {lab}` first")
+        write_tables(tree, lab, filter(None, records.values()))
+    if (last := store.run(lab)) and (said := last.unfinished(lab)):
+        console.print(said)
     students = read_roster(args.roster).students if args.roster else {}
     pages, missing, waiting = [], [], 0
     for student, record in records.items():

@@ -26,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--unsafe-no-sandbox", action="store_true", help="as for `mlsys grade`, if the sandbox cannot run there"
     )
+    parser.add_argument("--yes", action="store_true", help="go on although the gradebook lacks marks that people gave")
     parser.add_argument("--course", type=Path, default=Path(COURSE), help="folder of the nbgrader tree (%(default)s)")
 
 
@@ -37,10 +38,10 @@ def run(args: argparse.Namespace) -> int:
         workers.warm_up()
     from mlsys.classroom.gpu_pass import grade_pack, merge, pack
     from mlsys.classroom.grade_class import Options
-    from mlsys.classroom.gradebook.marks import marked_records, refresh_pages
-    from mlsys.classroom.gradebook.nbgrader import export_gradebook
+    from mlsys.classroom.gradebook.marks import check_marks, read_class
+    from mlsys.classroom.gradebook.nbgrader import write_tables
     from mlsys.classroom.gradebook.record_results import disk_faults
-    from mlsys.classroom.report import safe, write_csv
+    from mlsys.classroom.report import safe
     from mlsys.classroom.store.configured import store_of
     from mlsys.core.files import write_atomically
 
@@ -61,11 +62,11 @@ def run(args: argparse.Namespace) -> int:
                 f"{args.out}: {count} submissions; back home: mlsys gpu-pass {args.lab} --merge {args.out.name}"
             )
             return 0
-        merged = merge(tree, args.lab, args.merge)
         store = store_of(tree)
-        found = marked_records(store, args.lab, refresh_pages(tree, store, args.lab)).values()
-        write_csv([record for record in found if record], tree.results(args.lab))
-        export_gradebook(tree, args.lab, tree.results(args.lab).with_name(f"{args.lab}-nbgrader.csv"))
+        check_marks(tree, store, args.lab, accept=args.yes)
+        merged = merge(tree, args.lab, args.merge)
+        found = read_class(tree, store, args.lab).values()
+        write_tables(tree, args.lab, [record for record in found if record])
     for student, reason in merged.left:
         console.print(f"left: {safe(student)}: {safe(reason)}")
     console.print(f"{len(merged.filled)} submissions filled in, {len(merged.left)} left; `mlsys undo` takes it back")

@@ -3,9 +3,9 @@
 from rich.console import Console
 
 from mlsys.classroom.grade_class import Batch
-from mlsys.classroom.gradebook.nbgrader import export_gradebook
+from mlsys.classroom.gradebook.nbgrader import write_tables
 from mlsys.classroom.regrade import changes_csv, changes_table, changes_title
-from mlsys.classroom.report import arrivals, by_question, other_terms, other_versions, reasons, table, write_csv
+from mlsys.classroom.report import arrivals, by_question, other_terms, other_versions, reasons, table
 from mlsys.core.files import write_atomically
 from mlsys.course.nbgrader import database_url, without_password
 from mlsys.course.term import present_term
@@ -15,9 +15,7 @@ from mlsys.course.tree import ATTEMPTS
 def show(batch: Batch, console: Console) -> None:
     """Print the table of a graded class and write its CSV files."""
     tree, lab, records = batch.tree, batch.lab, list(batch.records.values())
-    write_csv(batch.results.values(), tree.results(lab.name))
-    gradebook_csv = tree.results(lab.name).with_name(f"{lab.name}-nbgrader.csv")
-    export_gradebook(tree, lab.name, gradebook_csv)
+    gradebook_csv = write_tables(tree, lab.name, batch.results.values())
     console.print(table(f"{lab.title}: verdicts and points", records, console.width))
     console.print(reasons(records))
     console.print(arrivals(batch.collected, tree, lab.name), soft_wrap=True)  # paths in it can then be copied

@@ -220,6 +220,7 @@ def nbgrader_config(tree: CourseTree) -> Config:
 def log_to(path: Path) -> Iterator[None]:
     """Write what nbgrader says meanwhile to a file."""
     logger = logging.getLogger("traitlets")  # what converters without an application log to
+    path.parent.mkdir(parents=True, exist_ok=True)
     handler = logging.FileHandler(path, mode="w", encoding="utf-8")
     kept = logger.handlers[:], logger.propagate, logger.level
     logger.handlers, logger.propagate = [handler], False

@@ -2,6 +2,7 @@
 
 import csv
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from mlsys.classroom.grade_class import Options, grade_class
 from mlsys.classroom.gradebook.marks import marked_records, marks_of
 from mlsys.classroom.gradebook.nbgrader import export_gradebook
 from mlsys.classroom.lms.fill import score_of
+from mlsys.classroom.marking.server import MarkingServer
 from mlsys.classroom.regrade import MARK_LAPSES
 from mlsys.classroom.store.backup import back_up, restore
 from mlsys.classroom.store.record import MARKED
@@ -177,6 +179,77 @@ def test_marks_that_a_gradebook_lacks_stop_the_run(course: Course, lost: str) ->
         tree.gradebook.touch()
     with pytest.raises(NeedsYes, match="1 mark that a person gave is no longer in .*\n  right e-why: 1.5"):
         grade_class(root, tree, "adding", options, QUIET)
+
+
+COMMANDS = (
+    ["export", "--csv", "--partial", "--out", "OUT"],
+    ["feedback", "--mail", "--roster", "ROSTER", "--out", "OUT"],
+    ["class"],
+)
+"""Commands that read a class without grading it."""
+
+
+def say(course: Course, words: list[str], *more: str) -> int:
+    """Run one of these commands."""
+    root, tree, _ = course
+    roster = root.parent / "roster.csv"
+    roster.write_text("id,name,sis login id\nright,R,r@uni.edu\nhalf-done,H,h@uni.edu\n")
+    files = {"OUT": str(root.parent / "out"), "ROSTER": str(roster)}
+    return main([words[0], "adding", *(files.get(word, word) for word in words[1:]), *more, "--course", str(tree.root)])
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_an_older_gradebook_stops_every_command_that_reads_marks(
+    course: Course, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    root, tree, options = course
+    monkeypatch.chdir(root)
+    older = tree.gradebook.read_bytes()
+    mark(tree, "half-done", 0.5, "a beginning")
+    assert say(course, words) == 0
+    tree.gradebook.write_bytes(older)
+    assert say(course, words) == 3
+    assert "1 mark that a person gave is no longer in" in capsys.readouterr().err
+    assert "a beginning" in tree.feedback("adding", "half-done").read_text()
+    with pytest.raises(NeedsYes, match="half-done e-why: 0.5"):
+        grade_class(root, tree, "adding", options, QUIET)
+    assert say(course, words, "--yes") == 0
+    assert "a beginning" not in tree.feedback("adding", "half-done").read_text()
+
+
+def test_a_lost_gradebook_comes_back_from_the_records(course: Course) -> None:
+    root, tree, options = course
+    page, points = tree.feedback("adding", "half-done").read_text(), points_in_gradebook(tree, "half-done")
+    tree.gradebook.unlink()
+    batch = grade_class(root, tree, "adding", options, QUIET)
+    assert (batch.graded_now, batch.changes) == (0, ())
+    assert points_in_gradebook(tree, "half-done") == points > 0
+    assert points_in_gradebook(tree, "right") == points_of(tree, "right")
+    assert tree.feedback("adding", "half-done").read_text() == page
+
+
+@pytest.mark.parametrize("words", [*COMMANDS, ["mark"]])
+def test_a_mark_is_in_the_tables_of_the_class_after_every_command(
+    course: Course, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    root, tree, options = course
+    monkeypatch.chdir(root)
+    grade_class(root, tree, "adding", options, QUIET)
+    mark(tree, "right", 0.5, "less")
+    monkeypatch.setattr(MarkingServer, "serve_forever", raising(KeyboardInterrupt))
+    assert say(course, words) == (130 if words == ["mark"] else 0)
+    with tree.results("adding").open(newline="") as file:
+        ours = sum(float(row["points"]) for row in csv.DictReader(file) if row["student"] == "right")
+    with tree.results("adding").with_name("adding-nbgrader.csv").open(newline="") as file:
+        (nbgraders,) = [float(row["score"]) for row in csv.DictReader(file) if row["student_id"] == "right"]
+    assert ours == nbgraders == points_of(tree, "right")
+
+
+def raising(error: type[BaseException]) -> Callable[..., None]:
+    def call(*_: object) -> None:
+        raise error
+
+    return call
 
 
 def test_a_damaged_gradebook_gets_one_line_with_the_cure(

@@ -113,6 +113,17 @@ def test_the_penalty_is_the_same_in_every_place_also_after_a_persons_mark(course
     assert "late" not in tree.feedback("adding", "cy").read_text().split("<main>")[1]
 
 
+def test_a_lost_gradebook_comes_back_with_its_penalties(course: Course, tmp_path: Path) -> None:
+    root, tree, options = course
+    before = everywhere(tree, "ann")
+    tree.gradebook.unlink()
+    out = tmp_path / "scores.csv"
+    assert main(["export", "adding", "--csv", "--partial", "--out", str(out), "--course", str(tree.root)]) == 0
+    assert f"ann,ann,{before.copy().pop():g}," in out.read_text()
+    grade_class(root, tree, "adding", options, QUIET)
+    assert everywhere(tree, "ann") == everywhere(tree, "bob") == before
+
+
 def test_a_group_is_judged_once_and_every_member_gets_the_score_and_the_marks(course: Course) -> None:
     root, tree, options = course
     ann, bob = (FileStore(tree).record("adding", student) for student in ("ann", "bob"))

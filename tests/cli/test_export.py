@@ -8,6 +8,7 @@ import pytest
 
 from mlsys.classroom.store.marks import Marks
 from mlsys.classroom.store.record import QuestionRecord, Record
+from mlsys.classroom.store.run import Run
 from mlsys.classroom.store.store import FileStore
 from mlsys.cli import export
 from mlsys.course.tree import CourseTree
@@ -112,6 +113,15 @@ def test_canvas_own_file_is_never_overwritten(course: CourseTree) -> None:
     with pytest.raises(UserError, match="the LMS's own file"):
         run(course, out="gradebook.csv")
     assert (course.root.parent / "gradebook.csv").read_bytes() == GRADEBOOK.encode()
+
+
+@pytest.mark.parametrize("finished", [False, True])
+def test_a_grading_that_is_not_finished_is_said(
+    course: CourseTree, capsys: pytest.CaptureFixture[str], finished: bool
+) -> None:
+    FileStore(course).save_run("tiling", Run.new(finished=finished))
+    run(course)
+    assert ("continue it with `mlsys grade tiling --resume`" in capsys.readouterr().out) is not finished
 
 
 def test_lab_without_results_says_what_to_run(course: CourseTree, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from mlsys.classroom.store.record import QuestionRecord, Record
+from mlsys.classroom.store.run import Run
 from mlsys.classroom.store.store import FileStore
 from mlsys.classroom.students.history import Attempt, History
 from mlsys.cli.main import main
@@ -35,6 +36,10 @@ def test_pages_go_into_a_zip_and_who_is_left_out_is_said(
     assert "left out: bob: there is no page: grade again" in said
     assert "1 pages, 1 left out" in said
     assert "Upload submissions" in said
+    assert "--resume" not in said
+    FileStore(course).save_run("tiling", Run.new())
+    assert main(["feedback", "tiling", "--canvas", "--course", str(course.root)]) == 0
+    assert "is not finished, so scores may be missing or old" in capsys.readouterr().out
     with zipfile.ZipFile(course.root / "results" / "tiling-feedback-canvas.zip") as archive:
         assert archive.read("ann_101_900_tiling.html") == b"page of ann"
 

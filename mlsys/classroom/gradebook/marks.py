@@ -47,6 +47,14 @@ def marks_of(tree: CourseTree, lab: str) -> dict[str, Marks]:
     return found
 
 
+def entered(tree: CourseTree, lab: str) -> frozenset[str]:
+    """Return the students whose submissions are in the gradebook."""
+    if not gradebook_exists(tree):
+        return frozenset()
+    with open_gradebook(tree) as gradebook:
+        return frozenset(submission.student_id for submission in gradebook.assignment_submissions(lab))
+
+
 def marked_records(store: Store, lab: str, marks: Mapping[str, Marks]) -> dict[str, Record | None]:
     """Return the records of a lab with the points that people gave, by student; None for one that cannot be read."""
     return {student: marked(record, marks) if record else None for student, record in store.records(lab).items()}
@@ -126,9 +134,10 @@ def answers_to(notebook: NotebookNode, question: str) -> Sequence[str]:
 def refresh_pages(tree: CourseTree, store: Store, lab: str) -> dict[str, Marks]:
     """Return what people gave, and rewrite the feedback pages on which it has changed since the last call."""
     kept, now = store.marks(lab), marks_of(tree, lab)
-    if _share_marks(tree, store, lab, kept, now):
+    there = entered(tree, lab)  # nobody, if the gradebook was lost: the next grading enters all again
+    if _share_marks(tree, store, lab, kept, now, there):
         now = marks_of(tree, lab)
-    if _write_penalties(tree, store, lab, now):
+    if _write_penalties(tree, store, lab, now, there):
         now = marks_of(tree, lab)
     changed = sorted(
         student for student in kept.keys() | now.keys() if kept.get(student, Marks()) != now.get(student, Marks())
@@ -140,12 +149,19 @@ def refresh_pages(tree: CourseTree, store: Store, lab: str) -> dict[str, Marks]:
     return now
 
 
-def _share_marks(tree: CourseTree, store: Store, lab: str, kept: Mapping[str, Marks], now: Mapping[str, Marks]) -> bool:
+def _share_marks(
+    tree: CourseTree,
+    store: Store,
+    lab: str,
+    kept: Mapping[str, Marks],
+    now: Mapping[str, Marks],
+    there: Collection[str],
+) -> bool:
     """Give every member of a group what a person gave one of them since the last call; return whether there was any."""
     shared = False
     groups: dict[tuple[str, str], list[str]] = {}
     for student, record in store.records(lab).items():
-        if record and record.handed_in.group and not record.refused:
+        if record and record.handed_in.group and not record.refused and student in there:
             groups.setdefault((record.handed_in.group, record.submission), []).append(student)
     for members in groups.values():
         points = _given(members, _each(kept, lambda marks: marks.points), _each(now, lambda marks: marks.points))
@@ -197,13 +213,15 @@ def _write_marks(
         gradebook.db.commit()
 
 
-def _write_penalties(tree: CourseTree, store: Store, lab: str, now: Mapping[str, Marks]) -> bool:
+def _write_penalties(
+    tree: CourseTree, store: Store, lab: str, now: Mapping[str, Marks], there: Collection[str]
+) -> bool:
     """Write into the gradebook what lateness takes off, of people's points too; return whether that has changed."""
     records = marked_records(store, lab, now)
     due = {
         student: record.penalty
         for student, record in records.items()
-        if record and (record.ruled or record.handed_in.late or record.nbgraders_penalty)
+        if record and student in there and (record.ruled or record.handed_in.late or record.nbgraders_penalty)
     }
     wrong = {student: points for student, points in due.items() if now.get(student, Marks()).penalty != points}
     if not wrong:

@@ -1,12 +1,15 @@
 """nbgrader's gradebook of a class: refusals, names and due times in, its own export out, the settings for grading."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from nbgrader.plugins.export import CsvExportPlugin
 
+from mlsys.classroom.report import write_csv
+from mlsys.classroom.store.record import Record
 from mlsys.classroom.students.deadlines import aware
 from mlsys.classroom.students.roster import Roster
-from mlsys.course.nbgrader import log_to, nbgrader_config, open_gradebook
+from mlsys.course.nbgrader import gradebook_exists, log_to, nbgrader_config, open_gradebook
 from mlsys.course.tree import CourseTree
 from mlsys.judge.grade_question import LIMITS
 
@@ -64,6 +67,20 @@ def export_gradebook(tree: CourseTree, lab: str, path: Path) -> None:
     path.unlink(missing_ok=True)  # nbgrader would write into the file that a backup keeps
     with open_gradebook(tree) as gradebook, log_to(tree.log(f"{lab}-export")):
         CsvExportPlugin(to=str(path), assignment=[lab]).export(gradebook)
+
+
+def write_tables(tree: CourseTree, lab: str, records: Iterable[Record]) -> Path:
+    """Write the tables of a lab in `results/`: a row for each student and question, and nbgrader's own export.
+
+    Returns:
+        The path of nbgrader's export, which is left as it is where there is no gradebook.
+    """
+    path = tree.results(lab)
+    write_csv(records, path)
+    of_nbgrader = path.with_name(f"{lab}-nbgrader.csv")
+    if gradebook_exists(tree):
+        export_gradebook(tree, lab, of_nbgrader)
+    return of_nbgrader
 
 
 def configured_device(tree: CourseTree) -> str:

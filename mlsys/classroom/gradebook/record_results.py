@@ -15,12 +15,15 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 
 from mlsys.classroom.batch.task import Judged
 from mlsys.classroom.gradebook.feedback import refusal_page
+from mlsys.classroom.gradebook.marks import entered
 from mlsys.classroom.gradebook.nbgrader import record_refusal
+from mlsys.classroom.gradebook.quote_answers import unquote_written
 from mlsys.classroom.gradebook.scores import write_results
 from mlsys.classroom.store.store import Store
 from mlsys.core.files import write_atomically
 from mlsys.course.lab import Lab
 from mlsys.course.nbgrader import PATIENCE_S, NbgraderFailed
+from mlsys.course.notebook import read_notebook
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError
 
@@ -91,6 +94,21 @@ def record_result(tree: CourseTree, store: Store, lab: Lab, judged: Judged, stat
         _refuse(tree, store, lab, replace(judged, refused=reason), state="")
         return
     store.save_record(record)
+
+
+def enter_again(tree: CourseTree, store: Store, lab: str) -> None:
+    """Enter in the gradebook what is recorded and not in it, as after the file was lost; nothing is judged."""
+    there = entered(tree, lab)
+    for student, record in store.records(lab).items():
+        if record is None or student in there:
+            continue
+        path = tree.autograded(lab, student)
+        if record.refused:
+            record_refusal(tree, lab, student, record.refused)
+        elif path.is_file():
+            notebook = read_notebook(path)
+            unquote_written(notebook)
+            write_results(tree, record, notebook)
 
 
 def _refuse(tree: CourseTree, store: Store, lab: Lab, judged: Judged, state: str) -> None:

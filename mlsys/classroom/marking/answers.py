@@ -8,7 +8,7 @@ from difflib import unified_diff
 from functools import cached_property
 
 from mlsys.classroom.gradebook.feedback import QuestionResult, shown_answers
-from mlsys.classroom.gradebook.marks import answers_to, give_mark, marks_of, read_class
+from mlsys.classroom.gradebook.marks import answers_to, entered, give_mark, marks_of, read_class
 from mlsys.classroom.gradebook.quote_answers import written
 from mlsys.classroom.intake.canonical import released_lab
 from mlsys.classroom.intake.normalize import grade_id, is_answer
@@ -97,9 +97,14 @@ class Marking:
         """Make sure that there is something to mark.
 
         Raises:
-            UserError: nothing was graded yet.
+            UserError: nothing was graded yet, or the gradebook has no place for marks of what was graded.
         """
-        self._records()
+        lacking = {record.student for record in self._records()} - entered(self.tree, self.lab)
+        if lacking:
+            raise UserError(
+                f"{self.tree.gradebook} lacks {len(lacking)} graded submissions to {self.lab}, such as that of "
+                f"{min(lacking)}: run `mlsys grade {self.lab}`, which enters them again"
+            )
 
     def cells(self, question: str) -> tuple[str, ...]:
         """Return the grade_ids of the cells in which students answer a question; the first takes the comment."""

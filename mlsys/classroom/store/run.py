@@ -40,6 +40,15 @@ class Run:
         """Return a run that begins now, with a secret of its own."""
         return cls(secrets.token_hex(16), datetime.now(UTC).isoformat(timespec="seconds"), finished=finished)
 
+    def unfinished(self, lab: str) -> str:
+        """Say that scores may be missing or old, and what to do; nothing if everything is graded."""
+        if self.finished:
+            return ""
+        return (
+            f"The grading of {lab} that began {self.started_at} is not finished, so scores may be missing or old: "
+            f"continue it with `mlsys grade {lab} --resume`"
+        )
+
 
 @dataclass(frozen=True)
 class Terms:

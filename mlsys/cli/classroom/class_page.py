@@ -5,6 +5,8 @@ from pathlib import Path
 
 from rich.console import Console
 
+from mlsys.classroom.gradebook.marks import check_marks, read_class
+from mlsys.classroom.gradebook.nbgrader import write_tables
 from mlsys.classroom.gradebook.record_results import disk_faults
 from mlsys.classroom.overview.class_page import write_class_page
 from mlsys.classroom.processes.limited import helper_ends
@@ -17,6 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `mlsys class`."""
     parser.add_argument("lab", help="name of the lab")
     parser.add_argument("--roster", type=Path, metavar="FILE", help="roster (default: that of the last run, if any)")
+    parser.add_argument("--yes", action="store_true", help="go on although the gradebook lacks marks that people gave")
     parser.add_argument("--course", type=Path, default=Path(COURSE), help="folder of the nbgrader tree (%(default)s)")
 
 
@@ -28,6 +31,8 @@ def run(args: argparse.Namespace) -> int:
     path = args.roster or (Path(last.arguments["roster"]) if last and "roster" in last.arguments else None)
     roster = read_roster(path) if path else None
     with disk_faults(tree), helper_ends():
+        check_marks(tree, store, args.lab, accept=args.yes)
         write_class_page(tree, store, args.lab, roster)
+        write_tables(tree, args.lab, filter(None, read_class(tree, store, args.lab).values()))
     console.print(f"Class:     {tree.class_page(args.lab)}")
     return 0

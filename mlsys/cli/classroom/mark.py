@@ -6,6 +6,7 @@ from pathlib import Path
 from rich.console import Console
 
 from mlsys.classroom.gradebook.marks import check_marks, read_class
+from mlsys.classroom.gradebook.nbgrader import write_tables
 from mlsys.classroom.gradebook.record_results import disk_faults
 from mlsys.classroom.marking.answers import Marking
 from mlsys.classroom.marking.server import MarkingServer, Site
@@ -32,8 +33,8 @@ def run(args: argparse.Namespace) -> int:
     store = store_of(tree)
     marking = Marking(tree, store, args.lab)
     with disk_faults(tree), helper_ends():
-        marking.check()
         check_marks(tree, store, args.lab, accept=args.yes)
+        marking.check()
         read_class(tree, store, args.lab)
         try:
             server = MarkingServer(Site(marking, root, args.names), args.port)
@@ -45,7 +46,10 @@ def run(args: argparse.Namespace) -> int:
             console.print(f"Open {server.address}")
             console.print("The address is secret: who knows it and can reach this machine's ports sees the answers.")
             console.print("Every mark is saved at once. End with Ctrl-C.")
-            server.serve_forever()
+            try:
+                server.serve_forever()
+            finally:
+                write_tables(tree, args.lab, filter(None, read_class(tree, store, args.lab).values()))
     return 0
 
 

@@ -50,6 +50,14 @@ def test_a_mark_is_the_same_in_the_gradebook_the_page_and_the_scores(course: Cla
     assert FileStore(course.tree).scores("adding", "ann").last_marked("e").points == 1.5  # type: ignore[union-attr]
 
 
+def test_a_gradebook_without_the_submissions_takes_no_marks(course: Class) -> None:
+    course.tree.gradebook.unlink()
+    with pytest.raises(
+        UserError, match="lacks 3 graded submissions to adding, such as that of ann: run `mlsys grade adding`"
+    ):
+        course.marking.check()
+
+
 def test_a_mark_given_in_formgrader_is_the_one_on_our_page(course: Class) -> None:
     with open_gradebook(course.tree) as gradebook:
         (notebook,) = gradebook.find_submission("adding", "ann").notebooks
