@@ -6,7 +6,7 @@ import pytest
 import torch
 from helpers.known_lab import HEAD, KnownLab, compile_kernels
 
-from mlsys import Hardware
+from mlsys import Hardware, grading
 from mlsys.core.cells import run_cell
 from mlsys.grading import Draws
 from mlsys.grading.checks.tolerances import errors_and_tolerance
@@ -94,6 +94,19 @@ def test_128_accumulators_per_thread_spill_and_64_do_not(compiled):
 @pytest.mark.parametrize("question", ["read", "a", "b", "c", "d"])
 def test_the_solution_passes_whatever_the_hidden_tests_draw(question, seed):
     assert verdict(question, seed=seed).name == "passed"
+
+
+@pytest.mark.parametrize("ragged", ["n, tile_n", "m, tile_m"])
+def test_a_count_that_forgets_a_ragged_edge_is_found_whatever_is_drawn(monkeypatch, ragged):
+    extent, tile = ragged.split(", ")
+    source = CELLS["a-traffic"].source
+    assert f"triton.cdiv({ragged})" in source
+    names = {"triton": __import__("triton"), "grading": grading}
+    exec(source.replace(f"triton.cdiv({ragged})", f"max(1, {extent} // {tile})"), names)
+    for seed in range(200):
+        monkeypatch.setenv(SEED_VARIABLE, str(seed))
+        with pytest.raises(WrongAnswer, match="tiled_bytes"):
+            exec(TILING.hidden("a-test"), names)
 
 
 FAULTS = {
