@@ -29,7 +29,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     kind = parser.add_mutually_exclusive_group(required=True)
     for name in KINDS:
         kind.add_argument(f"--{name}", dest="kind", action="store_const", const=name, help=NEXT[name])
-    parser.add_argument("--roster", type=Path, metavar="FILE", help="roster with the students' names and addresses")
+    parser.add_argument(
+        "--roster",
+        type=Path,
+        metavar="FILE",
+        help="roster with the students' names and addresses (default: that of the last run, if it is still there)",
+    )
     parser.add_argument("--out", type=Path, metavar="ZIP", help="the zip (default: in results/ of the course)")
     parser.add_argument("--yes", action="store_true", help="go on although the gradebook lacks marks that people gave")
     parser.add_argument("--course", type=Path, default=Path(COURSE), help="folder of the nbgrader tree (%(default)s)")
@@ -45,9 +50,12 @@ def run(args: argparse.Namespace) -> int:
         if not records:
             raise UserError(f"{tree.root} has no results of {lab}: run `mlsys grade {lab}` first")
         write_tables(tree, lab, filter(None, records.values()))
-    if (last := store.run(lab)) and (said := last.unfinished(lab)):
+    last = store.run(lab)
+    if last and (said := last.unfinished(lab)):
         console.print(said)
-    students = read_roster(args.roster).students if args.roster else {}
+    of_last_run = Path(last.arguments["roster"]) if last and "roster" in last.arguments else None
+    roster = args.roster or (of_last_run if of_last_run and of_last_run.is_file() else None)
+    students = read_roster(roster).students if roster else {}
     pages, missing, waiting = [], [], 0
     for student, record in records.items():
         path = tree.feedback(lab, student)
@@ -58,7 +66,8 @@ def run(args: argparse.Namespace) -> int:
         about = students.get(student, Student(student, student))
         address = next((text for text in (about.sis_login_id, about.id) if "@" in text), "")
         attempts = store.history(lab, student).attempts
-        pages.append(Page(student, about.name or student, address, record.submission, attempts, path.read_bytes()))
+        name, page = about.name or student, path.read_bytes()
+        pages.append(Page(student, name, address, record.submission, attempts, page, about.canvas_id))
     made = bundle(pages, lab, args.kind)
     left_out = [*missing, *made.left_out]
     for student, reason in left_out:

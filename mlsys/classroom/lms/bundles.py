@@ -18,6 +18,7 @@ from pathlib import PurePosixPath
 from mlsys.classroom.lms.csv_file import guarded
 from mlsys.classroom.lms.names import canvas_readings, moodle_readings
 from mlsys.classroom.students.history import Attempt
+from mlsys.classroom.students.identity import same_name
 
 CANVAS, MOODLE, MAIL = "canvas", "moodle", "mail"
 KINDS = (CANVAS, MOODLE, MAIL)
@@ -34,6 +35,7 @@ class Page:
         digest: of the attempt that the page is about.
         attempts: all attempts.
         html: the page.
+        canvas_id: the student's number in Canvas, if it is known.
     """
 
     student: str
@@ -42,12 +44,22 @@ class Page:
     digest: str
     attempts: Sequence[Attempt]
     html: bytes
+    canvas_id: str = ""
 
     @property
     def attempt(self) -> Attempt | None:
         """The attempt that the page is about; the newest one if none counts, and the page says why."""
         newest = self.attempts[-1] if self.attempts else None
         return next((one for one in reversed(self.attempts) if one.digest == self.digest), newest)
+
+    @property
+    def is_about_own_file(self) -> bool:
+        """Whether the student is known to have handed the attempt in; for a group, another member may have."""
+        attempt = self.attempt
+        if attempt is None or attempt.origin != MOODLE:
+            return attempt is not None and attempt.canvas_id == self.canvas_id != ""
+        readings = [reading for part in attempt.name.split("/") for reading in moodle_readings(part)]
+        return any(same_name(reading.person.name, self.name) for reading in readings)
 
 
 @dataclass(frozen=True)
@@ -69,13 +81,19 @@ def bundle(pages: Iterable[Page], lab: str, kind: str) -> Bundle:
     """
     files: dict[str, bytes] = {}
     left_out, rows = [], []
+    claims: dict[str, list[Page]] = {}
     for page in pages:
         place, reason = _PLACES[kind](page, lab)
         if place:
-            files[place] = page.html
-            rows.append((page.address, page.name, page.student, place))
+            claims.setdefault(place, []).append(page)
         else:
             left_out.append((page.student, reason))
+    for place, members in claims.items():
+        first = next((page for page in members if page.is_about_own_file), members[0])
+        files[place] = first.html
+        rows.append((first.address, first.name, first.student, place))
+        reason = f"the group handed in one file, so one page goes back: that of {first.student}, with the same points"
+        left_out += [(page.student, reason) for page in members if page is not first]
     count = len(files)
     if kind == MAIL:
         files["mail.csv"] = _list(rows).encode("utf-8-sig")  # Excel reads UTF-8 by this mark only

@@ -3,6 +3,7 @@
 import csv
 import io
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -139,6 +140,21 @@ def test_moodle_gets_the_folders_of_its_download() -> None:
         ["4712", "assignsubmission", "file"],
     ]
     assert [student for student, _ in made.left_out] == ["bob"]
+
+
+def test_a_file_of_a_group_goes_back_with_the_page_of_who_handed_it_in() -> None:
+    of_bob = {"name": "carterbob_102_901_tiling.ipynb", "origin": "canvas", "number": 901, "canvas_id": "102"}
+    in_canvas = [replace(page(student, **of_bob), canvas_id=own) for student, own in (("ann", "101"), ("bob", "102"))]
+    made = bundle([*in_canvas, replace(page("cy", **of_bob), canvas_id="")], "tiling", "canvas")
+    assert files_of(made.data) == {"carterbob_102_901_tiling.html": b"for bob"}
+    assert [student for student, _ in made.left_out] == ["ann", "cy"]
+    assert {reason for _, reason in made.left_out} == {
+        "the group handed in one file, so one page goes back: that of bob, with the same points"
+    }
+    in_moodle = [page(student, "Bob_4711_assignsubmission_file_/tiling.ipynb", "moodle") for student in ("ann", "bob")]
+    made = bundle(in_moodle, "tiling", "moodle")
+    assert files_of(made.data) == {"Bob_4711_assignsubmission_file_/tiling.html": b"for bob"}
+    assert [student for student, _ in made.left_out] == ["ann"]
 
 
 def test_a_student_of_whom_nothing_counts_gets_the_page_that_says_why() -> None:
