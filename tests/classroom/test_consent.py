@@ -22,6 +22,7 @@ from mlsys.classroom.store.record import MARKED
 from mlsys.classroom.store.store import FileStore
 from mlsys.classroom.students.roster import parse_roster
 from mlsys.cli.main import main
+from mlsys.core.files import write_atomically
 from mlsys.course.nbgrader import open_gradebook
 from mlsys.course.tree import CourseTree
 from mlsys.errors import NeedsYes, UserError
@@ -58,15 +59,15 @@ def course(graded: Course, tmp_path: Path) -> Course:
     )
 
 
-def mark(tree: CourseTree, student: str, points: float, comment: str) -> None:
-    """Mark the written answer as formgrader does."""
+def mark(tree: CourseTree, student: str, points: float, comment: str, cell: str = "e-why") -> None:
+    """Mark the written answer as formgrader does, or give points to another question."""
     with open_gradebook(tree) as gradebook:
         (notebook,) = gradebook.find_submission("adding", student).notebooks
         for grade in notebook.grades:
-            if grade.cell.name == "e-why":
+            if grade.cell.name == cell:
                 grade.manual_score, grade.needs_manual_grade = points, False
         for remark in notebook.comments:
-            if remark.cell.name == "e-why":
+            if remark.cell.name == cell:
                 remark.manual_comment = comment
         gradebook.db.commit()
 
@@ -168,6 +169,23 @@ def test_a_mark_of_an_answer_that_changed_lapses_after_a_yes_only(course: Course
     taken = grade_class(root, tree, "adding", replace(options, accept_changes=True), QUIET)
     assert taken.results["right"].points == marked - 1.5 == points_in_gradebook(tree, "right")
     assert "needs review" in {question.verdict for question in taken.results["right"].questions}
+
+
+def test_points_given_to_code_lapse_with_new_code_after_a_yes_only(course: Course) -> None:
+    root, tree, options = course
+    assert options.submissions
+    mark(tree, "half-done", 0.5, "", cell="c-test")
+    grade_class(root, tree, "adding", options, QUIET)
+    before = points_of(tree, "half-done")
+    shutil.copy(options.submissions / "right.ipynb", options.submissions / "half-done.ipynb")
+    held = grade_class(root, tree, "adding", options, QUIET)
+    assert [(change.question, change.before, change.why) for change in held.changes] == [
+        ("c", "marked 0.5", MARK_LAPSES)
+    ]
+    assert points_of(tree, "half-done") == points_in_gradebook(tree, "half-done") == before
+    taken = grade_class(root, tree, "adding", replace(options, accept_changes=True), QUIET)
+    assert MARKED not in {question.verdict for question in taken.results["half-done"].questions}
+    assert points_of(tree, "half-done") == points_in_gradebook(tree, "half-done") > before
 
 
 @pytest.mark.parametrize("lost", ["missing", "empty"])
@@ -297,6 +315,15 @@ def test_undo_brings_back_the_state_before_the_last_run_and_itself_can_be_undone
     assert points_in_gradebook(tree, "right") == before[0]
     assert main(["undo", "--yes", "--course", str(tree.root)]) == 0
     assert points_of(tree, "right") == 0
+
+
+def test_undo_brings_back_the_page_about_the_class(course: Course) -> None:
+    _, tree, _ = course
+    tree.class_page("adding").write_text("before")
+    backup = back_up(tree, "adding")
+    write_atomically(tree.class_page("adding"), b"after")
+    restore(tree, backup)
+    assert tree.class_page("adding").read_text() == "before"
 
 
 def test_undo_leaves_nothing_beside_the_files_that_it_brings_back(course: Course) -> None:

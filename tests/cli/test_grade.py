@@ -89,6 +89,24 @@ def test_grading_one_student_keeps_the_rows_of_the_others(course: CourseTree) ->
 
 
 @pytest.mark.timeout(600)
+def test_changes_that_wait_for_a_yes_are_in_a_file_and_in_the_exit_status(course: CourseTree) -> None:
+    start(course, "--submissions", "in").communicate()
+    (course.root.parents[1] / "in" / "ann.ipynb").write_text("{")
+    waiting = start(course, "--submissions", "in")
+    said, _ = waiting.communicate()
+    listed = course.results("adding").with_name("adding-changes.csv")
+    assert f"The list is in _build/course/results/{listed.name}" in said
+    (row,) = by_student(listed)["ann"]
+    assert (row["question"], row["after"], waiting.returncode) == ("all", "refused", 3)
+    points = sum(float(one["points"]) for one in by_student(course.results("adding"))["ann"])
+    assert row["before"] == f"{points:g} points"
+    accepted = start(course, "--submissions", "in", "--yes")
+    accepted.communicate()
+    assert accepted.returncode == 0
+    assert {one["verdict"] for one in by_student(course.results("adding"))["ann"]} == {"refused"}
+
+
+@pytest.mark.timeout(600)
 def test_ctrl_c_keeps_what_is_graded_and_says_how_to_go_on(course: CourseTree) -> None:
     last = course.root.parents[1] / "in" / "cy.ipynb"
     notebook = nbformat.read(last, 4)

@@ -99,8 +99,8 @@ def restore(tree: CourseTree, backup: Path) -> None:
 
 def _files(tree: CourseTree, lab: str) -> Iterator[Path]:
     """Yield the files of a lab, without the gradebook."""
-    results = (tree.results(lab).with_name(f"{lab}{what}.csv") for what in ("", "-nbgrader", "-changes"))
-    yield from (path for path in results if path.is_file())
+    results = [tree.results(lab).with_name(f"{lab}{what}.csv") for what in ("", "-nbgrader", "-changes")]
+    yield from (path for path in (*results, tree.class_page(lab)) if path.is_file())
     if not database_url(tree):
         yield from (path for path in (tree.run(lab), tree.marks(lab)) if path.is_file())
         yield from tree.records(lab).glob("*.json")
