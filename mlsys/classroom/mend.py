@@ -60,11 +60,6 @@ def mend(root: Path, tree: CourseTree, name: str, source: Path, *, accept: bool)
         LabFault: the version's own answers do not pass its mended tests.
     """
     lab = Lab.load(source, [term.seed for term in read_terms(tree)])
-    for cell in lab.notebook.cells:
-        cell.source = cell.source.replace(WHEEL_TOKEN, read_settings(root).wheel_url)
-    lab = Lab.of_notebook(lab.notebook, str(source))
-    if term := present_term(tree):
-        lab.notebook.metadata["mlsys"]["term"] = term
     current = released_lab(tree, name)
     kept = [path.stem for path in tree.versions(name)]
     if lab.name != name:
@@ -74,6 +69,12 @@ def mend(root: Path, tree: CourseTree, name: str, source: Path, *, accept: bool)
     if lab.version not in kept:
         raise UserError(f"version {lab.version} of {name} was never released here; kept are: {', '.join(kept)}")
     old = released_lab(tree, name, lab.version)
+    address = _wheel_address(old, lab) or read_settings(root).wheel_url
+    for cell in lab.notebook.cells:
+        cell.source = cell.source.replace(WHEEL_TOKEN, address)
+    lab = Lab.of_notebook(lab.notebook, str(source))
+    if term := present_term(tree):
+        lab.notebook.metadata["mlsys"]["term"] = term
     questions = _changed_tests(old, lab, source)
     idle = [question for question in questions if question not in with_older_tests(current, lab)]
     if idle:
@@ -92,6 +93,15 @@ def mend(root: Path, tree: CourseTree, name: str, source: Path, *, accept: bool)
         path = keep_diff(tree, name, lab.version, diff)
         write_notebook(lab.notebook, tree.version(name, lab.version))
     return Mended(lab.version, diff, tuple(questions), holders, path)
+
+
+def _wheel_address(old: Lab, new: Lab) -> str:
+    """Return the address of the wheel in a released version, which may be of an earlier package; empty if none fits."""
+    for was, now in zip(old.cells, new.cells, strict=False):
+        before, token, after = now.source.partition(WHEEL_TOKEN)
+        if token and was.source.startswith(before) and was.source.endswith(after):
+            return was.source[len(before) : len(was.source) - len(after)]
+    return ""
 
 
 def _changed_tests(old: Lab, new: Lab, source: Path) -> list[str]:

@@ -8,6 +8,7 @@ import pytest
 from helpers.adding_course import change_lab
 from rich.console import Console
 
+from mlsys import __version__
 from mlsys.classroom.batch.reference_solution import LabFault
 from mlsys.classroom.grade_class import Options, grade_class
 from mlsys.cli.main import main
@@ -68,6 +69,21 @@ def test_a_mended_test_reaches_those_who_hold_the_version(
         ("ann", "c", "wrong answer 0")
     ]
     assert held.withheld
+
+
+def test_a_version_is_mended_after_the_package_and_the_public_address_have_changed(
+    course: tuple[Path, CourseTree, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, tree, first = course
+    edit(root / "_config.yml", "someone/somewhere", "someone/elsewhere")
+    edit(root / "pyproject.toml", f'version = "{__version__}"', 'version = "9.9.9"')
+    release(root, tree)
+    monkeypatch.chdir(root)
+    edit(first, TEST, MENDED)
+    assert main(["release", "adding", "--mend", str(first), "--yes", "--course", str(tree.root)]) == 0
+    kept = tree.version("adding", "1").read_text()
+    assert "someone/somewhere" in kept
+    assert "someone/elsewhere" not in kept
 
 
 def test_a_mended_test_that_the_versions_own_answer_fails_is_not_written(
