@@ -2,11 +2,14 @@
 
 import argparse
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 from rich.console import Console
+from sqlalchemy.exc import DBAPIError
 
 from mlsys.classroom.gradebook.marks import marked_records, marks_of
+from mlsys.classroom.gradebook.record_results import is_damaged
 from mlsys.classroom.store.backup import back_up, backups, lab_of, restore
 from mlsys.classroom.store.configured import store_of
 from mlsys.classroom.store.store import RECORD
@@ -33,15 +36,15 @@ def run(args: argparse.Namespace) -> int:
         raise UnknownName.of("backup", args.to, kept)
     backup = kept[args.to or max(kept)]
     lab = lab_of(backup)
-    before, now = scores(CourseTree(backup), lab), scores(tree, lab)
     console.print(f"The last grading, marking or undo of {lab} replaced the state in {backup}")
-    for student in sorted(before.keys() | now.keys()):
-        if before.get(student) != now.get(student):
-            console.print(f"  {student}: {now.get(student, 'nothing')} -> {before.get(student, 'nothing')}")
-    for other in sorted({key.lab for key in store_of(tree).all_keys(kinds=(RECORD,))} - {lab}):
-        then, today = marks_of(CourseTree(backup), other), marks_of(tree, other)
-        for student in sorted(student for student, marks in today.items() if then.get(student) != marks):
-            console.print(f"  {student}: marks given in {other} since then are lost: the whole gradebook is restored")
+    try:
+        lines = list(changes(tree, CourseTree(backup), lab))
+    except DBAPIError as error:
+        if not is_damaged(error):
+            raise
+        lines = ["a gradebook is damaged, so what changes cannot be listed; marks given since then are lost"]
+    for line in lines:
+        console.print(f"  {line}")
     if not args.yes:
         console.print("Nothing was changed: run `mlsys undo --yes` to restore that state.")
         return 3
@@ -51,6 +54,22 @@ def run(args: argparse.Namespace) -> int:
         shutil.rmtree(backup)
     console.print(f"Done. The replaced state is in {saved}: run `mlsys undo --yes` again to bring it back.")
     return 0
+
+
+def changes(tree: CourseTree, backup: CourseTree, lab: str) -> Iterator[str]:
+    """Yield what is another score after the backup is restored, and which marks of other labs are lost.
+
+    Raises:
+        DBAPIError: one of the two gradebooks is damaged.
+    """
+    before, now = scores(backup, lab), scores(tree, lab)
+    for student in sorted(before.keys() | now.keys()):
+        if before.get(student) != now.get(student):
+            yield f"{student}: {now.get(student, 'nothing')} -> {before.get(student, 'nothing')}"
+    for other in sorted({key.lab for key in store_of(tree).all_keys(kinds=(RECORD,))} - {lab}):
+        then, today = marks_of(backup, other), marks_of(tree, other)
+        for student in sorted(student for student, marks in today.items() if then.get(student) != marks):
+            yield f"{student}: marks given in {other} since then are lost: the whole gradebook is restored"
 
 
 def scores(tree: CourseTree, lab: str) -> dict[str, str]:

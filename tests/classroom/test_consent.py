@@ -317,6 +317,17 @@ def test_undo_brings_back_the_state_before_the_last_run_and_itself_can_be_undone
     assert points_of(tree, "right") == 0
 
 
+def test_undo_replaces_a_damaged_gradebook(course: Course, capsys: pytest.CaptureFixture[str]) -> None:
+    _, tree, _ = course
+    before = points_of(tree, "right")
+    back_up(tree, "adding")
+    tree.gradebook.write_bytes(b"no database at all, " * 100)
+    assert main(["undo", "--course", str(tree.root)]) == 3
+    assert "a gradebook is damaged, so what changes cannot be listed" in capsys.readouterr().out
+    assert main(["undo", "--yes", "--course", str(tree.root)]) == 0
+    assert points_of(tree, "right") == before
+
+
 def test_undo_brings_back_the_page_about_the_class(course: Course) -> None:
     _, tree, _ = course
     tree.class_page("adding").write_text("before")
