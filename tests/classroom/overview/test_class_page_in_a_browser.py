@@ -51,6 +51,15 @@ def test_students_are_filtered_by_question_verdict_section_and_name(browser: Any
     page.close()
 
 
+@pytest.mark.parametrize("sought", ["Ann Baker", "baker, ann", "BÁKER", "BakerAnn"])
+def test_a_name_is_found_however_it_is_written(browser: Any, address: str, sought: str) -> None:
+    page = browser.new_page()
+    page.goto(address)
+    page.get_by_label("Name or id").fill(sought)
+    assert shown(page) == ["Baker,"]
+    page.close()
+
+
 def test_details_open_with_the_keyboard_and_nothing_hostile_ran(browser: Any, address: str) -> None:
     page = browser.new_page()
     asked: list[str] = []
