@@ -108,6 +108,20 @@ def test_a_written_answer_looks_as_before_after_the_pass(waiting: Waiting, tmp_p
     assert shown in tree.feedback("adding", "right").read_text()
 
 
+def test_an_older_gradebook_stops_the_merge(waiting: Waiting, tmp_path: Path) -> None:
+    root, tree = waiting
+    (tmp_path / "done.zip").write_bytes(graded_elsewhere(pack(tree, "adding")[0]))
+    older, before = tree.gradebook.read_bytes(), points_of(tree)
+    mark(tree, "right", 1.5)
+    grade_class(root, tree, "adding", Options(workers=2), QUIET)  # sees the mark
+    tree.gradebook.write_bytes(older)
+    words = ["gpu-pass", "adding", "--merge", str(tmp_path / "done.zip"), "--course", str(tree.root)]
+    assert main(words) == 3
+    assert points_of(tree) == before
+    assert main([*words, "--yes"]) == 0
+    assert points_of(tree)["right"]["d"] == ("slow", 3.5)
+
+
 def test_a_submission_that_is_another_by_now_is_left(waiting: Waiting, tmp_path: Path) -> None:
     root, tree = waiting
     data, _ = pack(tree, "adding")
