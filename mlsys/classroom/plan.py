@@ -91,10 +91,11 @@ def make_plan(
     new = any(old[student] is None for student in students if student not in collected.refused)
     kind = begin() if new else ""
     package = _package_of(tree, name)
-    course = _course_digest(tree, store, name)
+    course = _course_digest(tree, store, name, package)
     # What is of an earlier term is graded with the lab of that term, whatever the present one has.
     terms = {student: collected.histories[student].attempts[-1].term for student in students}
-    courses = {term: _course_digest(tree_of(tree, name, term), store, name) for term in set(terms.values())}
+    trees = {term: tree_of(tree, name, term) for term in set(terms.values())}
+    courses = {term: course if one == tree else _course_digest(one, store, name) for term, one in trees.items()}
     states = {student: _state(courses[terms[student]], collected, student) for student in students}
     if not kind and any(record.waits_for_gpu for record in old.values() if record):
         kind = pool.machine(device)["device"]
@@ -132,9 +133,10 @@ def _package_of(tree: CourseTree, name: str) -> str:
     return _package_digest([released_lab(tree, name, path.stem) for path in tree.versions(name)])
 
 
-def _course_digest(tree: CourseTree, store: Store, name: str) -> str:
+def _course_digest(tree: CourseTree, store: Store, name: str, package: str = "") -> str:
     """Return the digest for a lab as the tree has it: of the present term, or as it was in an earlier one."""
-    return digest(_package_of(tree, name), store.secret(), *(path.read_bytes() for path in tree.versions(name)))
+    package = package or _package_of(tree, name)
+    return digest(package, store.secret(), *(path.read_bytes() for path in tree.versions(name)))
 
 
 def _package_digest(versions: Iterable[Lab]) -> str:

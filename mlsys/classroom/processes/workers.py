@@ -3,6 +3,7 @@
 They are forked from a server process that has imported what judging needs, so that this happens once, and meanwhile.
 """
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -54,6 +55,7 @@ def share_of_cores(index: int, side_by_side: int, cores: Collection[int]) -> set
 def _begin(index: int, side_by_side: int, sandbox: int, environment: dict[str, str]) -> None:
     # Ctrl-C reaches workers too; the run says what there is to say, and here it would end in a traceback.
     signal.signal(signal.SIGINT, lambda *_: sys.exit(130))
+    gc.freeze()  # what the server has imported stays: else collections walk all of it
     # What this process starts inherits its cores, and student code cannot leave them: however many processes it runs, a
     # neighbor's code keeps its time.
     os.sched_setaffinity(0, share_of_cores(index, side_by_side, os.sched_getaffinity(0)))
