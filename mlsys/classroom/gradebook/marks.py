@@ -71,6 +71,16 @@ def read_class(tree: CourseTree, store: Store, lab: str) -> dict[str, Record | N
     return records
 
 
+def lost_marks(store: Store, lab: str, now: Mapping[str, Marks]) -> list[str]:
+    """Return what people gave by the last call and the gradebook lacks now, each in a few words."""
+    return [
+        f"{student} {name}: {points:g}"
+        for student, marks in store.marks(lab).items()
+        for name, points in marks.points.items()
+        if name not in now.get(student, Marks()).points
+    ]
+
+
 def check_marks(tree: CourseTree, store: Store, lab: str, *, accept: bool) -> dict[str, Marks]:
     """Return what people gave, and refuse to go on where the gradebook lacks points, as an older copy of it does.
 
@@ -83,13 +93,8 @@ def check_marks(tree: CourseTree, store: Store, lab: str, *, accept: bool) -> di
     Raises:
         NeedsYes: points are missing, and `accept` is not set.
     """
-    kept, now = store.marks(lab), marks_of(tree, lab)
-    lost = [
-        f"{student} {name}: {points:g}"
-        for student, marks in kept.items()
-        for name, points in marks.points.items()
-        if name not in now.get(student, Marks()).points
-    ]
+    now = marks_of(tree, lab)
+    lost = lost_marks(store, lab, now)
     if lost and not accept:
         more = f"\n  and {len(lost) - _NAMED} more" if len(lost) > _NAMED else ""
         gone = "1 mark that a person gave is" if len(lost) == 1 else f"{len(lost)} marks that people gave are"

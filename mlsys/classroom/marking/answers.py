@@ -8,7 +8,7 @@ from difflib import unified_diff
 from functools import cached_property
 
 from mlsys.classroom.gradebook.feedback import QuestionResult, shown_answers
-from mlsys.classroom.gradebook.marks import answers_to, entered, give_mark, marks_of, read_class
+from mlsys.classroom.gradebook.marks import answers_to, entered, give_mark, lost_marks, marks_of, read_class
 from mlsys.classroom.gradebook.quote_answers import written
 from mlsys.classroom.intake.canonical import released_lab
 from mlsys.classroom.intake.normalize import grade_id, is_answer
@@ -178,9 +178,14 @@ class Marking:
         Raises:
             Outdated: another mark or another answer is there now.
             InvalidValue: more points than the question has, or less than none.
-            UserError: a grading run or another marker is writing.
+            UserError: a grading run or another marker is writing, or the gradebook lacks marks.
         """
         with self._lock():
+            if lost := lost_marks(self.store, self.lab, marks_of(self.tree, self.lab)):
+                raise UserError(
+                    f"the gradebook lacks {len(lost)} of the marks that people gave, as an older copy of it does, so "
+                    f"nothing was saved: `mlsys grade {self.lab}` lists them and says what to do"
+                )
             answer = find(self.answers(question), key)
             if answer.seen != seen:
                 raise Outdated(

@@ -58,6 +58,19 @@ def test_a_gradebook_without_the_submissions_takes_no_marks(course: Class) -> No
         course.marking.check()
 
 
+def test_an_older_gradebook_takes_no_mark_and_what_it_lacks_stays_known(course: Class) -> None:
+    marking, older = course.marking, course.tree.gradebook.read_bytes()
+    answer, other = of(marking, "ann"), of(marking, "cy")
+    marking.save("e", answer.key, answer.seen, 1.5, "so")
+    course.tree.gradebook.write_bytes(older)
+    with pytest.raises(
+        UserError, match="lacks 1 of the marks that people gave.*nothing was saved: `mlsys grade adding`"
+    ):
+        marking.save("e", other.key, other.seen, 2, "")
+    assert course.tree.gradebook.read_bytes() == older
+    assert FileStore(course.tree).marks("adding")["ann"].points == {"e-why": 1.5}
+
+
 def test_a_mark_given_in_formgrader_is_the_one_on_our_page(course: Class) -> None:
     with open_gradebook(course.tree) as gradebook:
         (notebook,) = gradebook.find_submission("adding", "ann").notebooks
