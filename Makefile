@@ -82,7 +82,7 @@ types: setup
 
 bench: setup
 	@mkdir -p _build/bench
-	pytest benchmarks --benchmark-json=_build/bench/package.json --benchmark-columns=min,median,iqr,rounds
+	pytest benchmarks/test_*.py --benchmark-json=_build/bench/package.json --benchmark-columns=min,median,iqr,rounds
 
 bench-judge: setup
 	python benchmarks/judge.py

@@ -3,6 +3,8 @@
 import argparse
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -59,6 +61,16 @@ def test_quoted_targets_of_make_exist() -> None:
     quoted = {(path.name, target) for path in TEXTS for code in code_of(path) for target in TARGET.findall(code)}
     assert quoted
     assert [pair for pair in sorted(quoted) if pair[1] not in targets] == []
+
+
+def test_the_benchmarks_that_make_runs_can_be_imported() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    (pattern,) = re.findall(r"^\tpytest (benchmarks\S*) --benchmark-json", makefile, re.M)
+    files = sorted(map(str, ROOT.glob(pattern)))
+    command = [sys.executable, "-m", "pytest", "--collect-only", "--quiet", "-p", "no:cacheprovider", *files]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert "test_time[" in done.stdout
 
 
 def sources() -> str:
