@@ -327,7 +327,7 @@ grading.assert_equal(tiled_bytes(5, 4, 4, 2, 2, 4), 432, what="tiled_bytes(5, 4,
 grading.assert_equal(tiled_bytes(5, 4, 4, 2, 2, 2), 216, what="tiled_bytes(5, 4, 4, 2, 2, 2): 2-byte elements")
 ### BEGIN HIDDEN TESTS
 draw = grading.Draws("a")
-for itemsize, most in [(1, 2), (2, 1), (4, 1), (8, 1)]:
+for itemsize, most in [(1, 2), (2, 1), (4, 1), (8, 1)]:  # once a tile may be larger than the matrix
     m, n, k = (draw.integer(3, 200) for _ in "mnk")
     tile_m, tile_n = draw.integer(2, most * m - 1), draw.integer(2, most * n - 1)
     read = 0  # counted program by program, tile of C by tile of C
