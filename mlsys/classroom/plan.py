@@ -88,6 +88,7 @@ def make_plan(
         pool.prepare(name, device, configured_cpu_limit_s(tree))
         return kind
 
+    # Who has no record is judged, whatever the digests say; to find those takes a second.
     new = any(old[student] is None for student in students if student not in collected.refused)
     kind = begin() if new else ""
     package = _package_of(tree, name)
