@@ -30,7 +30,7 @@ LONGEST_KERNEL_S = 10.0
 _INPUT_STEP = 16  # bytes: inputs differ in their alignment to larger powers of two, as slices do
 _FRESH_STEP = 512  # bytes: as torch's own tensors on a GPU; a kernel's tensor descriptors need 128
 _BLOCK = 4096  # elements; to draw every one of a guard's would take longer than most kernels
-_QUIET_NAN = {2: {"float16": 0x7E00, "bfloat16": 0x7FC0}, 4: {"float32": 0x7FC00000}, 8: {"float64": 0x7FF8 << 48}}
+_QUIET_NAN = {"float16": 0x7E00, "bfloat16": 0x7FC0, "float32": 0x7FC00000, "float64": 0x7FF8 << 48}
 _FILLED = {"zeros": 0, "zeros_like": 0, "new_zeros": 0, "ones": 1, "ones_like": 1, "new_ones": 1}
 _ALLOCATING = ("empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "full", "full_like", *_FILLED)
 
@@ -178,10 +178,10 @@ def _poison(count: int, like: "torch.Tensor") -> "torch.Tensor":
 
     size = like.element_size()
     integer = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[size]
-    limit = 2 if like.dtype == torch.bool else 63
-    bits = torch.randint(0, limit, (_BLOCK,), dtype=integer, device=like.device)
-    nan = _QUIET_NAN.get(size, {}).get(dtype_name(like))
-    block = bits if nan is None else bits + nan
+    nan = _QUIET_NAN.get(dtype_name(like), 0)
+    # All payloads of a NaN, so that what is written seldom is what was there; small integers, which may be offsets.
+    limit = nan & -nan if nan else 2 if like.dtype == torch.bool else 63
+    block = torch.randint(0, limit, (_BLOCK,), dtype=integer, device=like.device) + nan
     # In memory of just that size: what is behind it would not be compared.
     made = torch.empty(count, dtype=integer, device=like.device)
     whole = count // _BLOCK * _BLOCK

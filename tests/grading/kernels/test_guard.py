@@ -13,9 +13,9 @@ from mlsys.grading.kernels import guard
 from mlsys.grading.verdicts import StillRunning, Verdict
 
 
-def beyond(tensor, offset, count=1):
-    """A view of `count` elements, `offset` elements from the tensor's start, inside or outside it."""
-    return tensor.as_strided((count,), (1,), tensor.storage_offset() + offset)
+def beyond(tensor, offset):
+    """A one-element view `offset` elements from the tensor's start, inside or outside it."""
+    return tensor.as_strided((1,), (1,), tensor.storage_offset() + offset)
 
 
 def test_an_honest_function_gives_its_result_and_leaves_its_arguments():
@@ -56,7 +56,7 @@ def test_a_write_that_repeats_its_neighbor_is_seen_too():
     def add(x, y):
         out = torch.empty(4)
         out.copy_(x + y)
-        beyond(out, 4, 8).copy_(beyond(x, 4, 8) + beyond(y, 4, 8))  # of one number, one in 63 would be as it was
+        beyond(out, 4).copy_(beyond(x, 4) + beyond(y, 4))
         return out
 
     with pytest.raises(OutOfBounds, match="past the end"):
@@ -128,7 +128,8 @@ def test_a_poisoned_buffer_holds_no_number_and_repeats_a_drawn_block(count, dtyp
     assert not dtype.is_floating_point or bool(made.isnan().all())
     bits = guard._bits(made)
     assert torch.equal(bits[4096:], bits[: max(count - 4096, 0)] if count <= 8192 else bits[:-4096])
-    assert count < 4095 or len(bits.unique()) > 1
+    kinds = {torch.bool: 2, torch.bfloat16: 2**6, torch.float16: 2**9, torch.float32: 2**22}.get(dtype, 63)
+    assert count < 4095 or len(bits.unique()) > 0.9 * min(kinds, 4096)
 
 
 def test_empty_tensors_and_scalars_pass_through():
