@@ -21,7 +21,7 @@ from rich.console import Console
 
 from mlsys.classroom.batch.task import Judged
 from mlsys.classroom.grade_class import Options, grade_class
-from mlsys.classroom.gradebook.quote_answers import unquote_written
+from mlsys.classroom.gradebook.quote_answers import read_unquoted
 from mlsys.classroom.gradebook.record_results import record_result
 from mlsys.classroom.intake.archive import DAMAGED
 from mlsys.classroom.intake.canonical import released_lab
@@ -35,7 +35,6 @@ from mlsys.classroom.store.record import Record
 from mlsys.classroom.store.store import Store
 from mlsys.classroom.students.attempt_policy import Choice
 from mlsys.classroom.students.history import Attempt, History
-from mlsys.course.notebook import read_notebook
 from mlsys.course.term import archives
 from mlsys.course.tree import CourseTree
 from mlsys.errors import InvalidValue, UserError
@@ -157,13 +156,11 @@ def merge(tree: CourseTree, lab: str, path: Path) -> Merged:
                 continue
             assert old is not None
             for member in _members(store, old):
-                notebook = read_notebook(tree.autograded(lab, member.student))
-                unquote_written(notebook)
                 judged = with_gpu_results(member, Judged.recorded(new))
                 judged = replace(
                     judged,
                     student=member.student,
-                    notebook=notebook,
+                    notebook=read_unquoted(tree.autograded(lab, member.student)),
                     handed_in=member.handed_in,
                 )
                 record_result(tree, store, released, judged, member.state)

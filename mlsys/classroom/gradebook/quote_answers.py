@@ -9,12 +9,14 @@ formgrader too long to color.
 
 import logging
 from html import escape
+from pathlib import Path
 from typing import Any
 
 from nbformat import NotebookNode
 
 from mlsys.classroom.intake.normalize import ADDED, is_answer
 from mlsys.classroom.processes.limited import imported_first, limited
+from mlsys.course.notebook import read_notebook
 
 imported_first("mlsys.classroom.gradebook.markup")
 
@@ -34,16 +36,18 @@ def quote_written(notebook: NotebookNode) -> None:
             _quote(cell)
 
 
-def unquote_written(notebook: NotebookNode) -> None:
-    """Make an autograded notebook canonical again: what is quoted becomes what the student wrote.
+def read_unquoted(path: Path) -> NotebookNode:
+    """Return an autograded notebook as it was before: what is quoted is what the student wrote again.
 
     What is quoted a second time would otherwise be shown to the student with the marks of the first.
     """
+    notebook = read_notebook(path)
     for cell in notebook.cells:
         if is_students(cell):
             cell.source, cell.cell_type = written(cell), written_as(cell)
             for note in ("written", "written_as"):
                 cell.metadata["mlsys"].pop(note, None)
+    return notebook
 
 
 def is_students(cell: NotebookNode) -> bool:

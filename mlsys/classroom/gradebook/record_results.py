@@ -17,13 +17,12 @@ from mlsys.classroom.batch.task import Judged
 from mlsys.classroom.gradebook.feedback import refusal_page
 from mlsys.classroom.gradebook.marks import entered
 from mlsys.classroom.gradebook.nbgrader import record_refusal
-from mlsys.classroom.gradebook.quote_answers import unquote_written
+from mlsys.classroom.gradebook.quote_answers import read_unquoted
 from mlsys.classroom.gradebook.scores import write_results
 from mlsys.classroom.store.store import Store
 from mlsys.core.files import write_atomically
 from mlsys.course.lab import Lab
 from mlsys.course.nbgrader import PATIENCE_S, NbgraderFailed
-from mlsys.course.notebook import read_notebook
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError
 
@@ -106,9 +105,7 @@ def enter_again(tree: CourseTree, store: Store, lab: str) -> None:
         if record.refused:
             record_refusal(tree, lab, student, record.refused)
         elif path.is_file():
-            notebook = read_notebook(path)
-            unquote_written(notebook)
-            write_results(tree, record, notebook)
+            write_results(tree, record, read_unquoted(path))
 
 
 def _refuse(tree: CourseTree, store: Store, lab: Lab, judged: Judged, state: str) -> None:

@@ -53,8 +53,8 @@ class ClassPage:
         return sorted({one.verdict for row in self.standings if row.record for one in row.record.questions})
 
 
-def write_class_page(tree: CourseTree, store: Store, lab: str, roster: Roster | None) -> None:
-    """Write the page about a class, with the marks that people gave.
+def write_class_page(tree: CourseTree, store: Store, lab: str, roster: Roster | None) -> list[Record]:
+    """Write the page about a class, with the marks that people gave, and return the records that it shows.
 
     Raises:
         UserError: nothing was graded, a list of attempts cannot be read, or the folder cannot be written.
@@ -74,6 +74,7 @@ def write_class_page(tree: CourseTree, store: Store, lab: str, roster: Roster | 
         races_of(known),
     )
     write_atomically(tree.class_page(lab), render(page).encode(errors="replace"))
+    return known
 
 
 def render(page: ClassPage) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from mlsys.classroom.gradebook.marks import check_marks, read_class
+from mlsys.classroom.gradebook.marks import check_marks
 from mlsys.classroom.gradebook.nbgrader import write_tables
 from mlsys.classroom.gradebook.record_results import disk_faults
 from mlsys.classroom.overview.class_page import write_class_page
@@ -32,7 +32,6 @@ def run(args: argparse.Namespace) -> int:
     roster = read_roster(path) if path else None
     with disk_faults(tree), helper_ends():
         check_marks(tree, store, args.lab, accept=args.yes)
-        write_class_page(tree, store, args.lab, roster)
-        write_tables(tree, args.lab, filter(None, read_class(tree, store, args.lab).values()))
+        write_tables(tree, args.lab, write_class_page(tree, store, args.lab, roster))
     console.print(f"Class:     {tree.class_page(args.lab)}")
     return 0

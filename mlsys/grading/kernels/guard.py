@@ -59,7 +59,7 @@ def call_guarded(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Ma
 
     args = tuple(protect(f"argument {index}", value) for index, value in enumerate(args))
     kwargs = {name: protect(f"argument {name}", value) for name, value in kwargs.items()}
-    with _guard_allocations(buffers):
+    with _guarded_allocations()(buffers):
         result = function(*args, **kwargs)
     if torch.cuda.is_available():
         torch.cuda.synchronize()
@@ -197,14 +197,13 @@ def _bits(tensor: "torch.Tensor") -> "torch.Tensor":
     return tensor.view({1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[tensor.element_size()])
 
 
-def _guard_allocations(buffers: list[_Guarded]) -> Any:
-    """Make a context in which torch's allocating functions return guarded tensors, collected in `buffers`."""
-    return _allocations()(buffers)
-
-
 @cache
-def _allocations() -> Any:
-    # One class for all calls: a class refers to itself, so one of each call would keep its buffers until a collection.
+def _guarded_allocations() -> Any:
+    """Return the context in which torch's allocating functions return guarded tensors, collected in a given list.
+
+    It is one class for all calls: a class refers to itself, so one of each call would keep its buffers until a
+    collection.
+    """
     from torch.overrides import TorchFunctionMode
 
     class Allocations(TorchFunctionMode):
