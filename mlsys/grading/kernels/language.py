@@ -23,12 +23,13 @@ NUMBER_TYPES = frozenset(
 LANGUAGE = NUMBER_TYPES | frozenset(
     """
     PropagateNan abs add advance arange argmax argmin associative_scan assume atomic_add atomic_and atomic_cas
-    atomic_max atomic_min atomic_or atomic_xchg atomic_xor broadcast broadcast_to cast cat cdiv ceil clamp constexpr cos
-    cumprod cumsum debug_barrier device_assert device_print div_rn dot dot_scaled erf exp exp2 expand_dims fdiv flip
-    floor fma full gather histogram interleave join load log log2 make_block_ptr make_tensor_descriptor max
-    max_constancy max_contiguous maximum min minimum mul multiple_of num_programs permute pointer_type program_id rand
-    randint randn range ravel reduce reshape rsqrt sigmoid sin softmax sort split sqrt sqrt_rn squeeze static_assert
-    static_print static_range store sub sum swizzle2d topk trans umulhi unsqueeze view where xor_sum zeros zeros_like
+    atomic_max atomic_min atomic_or atomic_xchg atomic_xor broadcast broadcast_to cast cat cdiv ceil clamp constexpr
+    cos cumprod cumsum debug_barrier device_assert device_print div_rn dot dot_scaled erf exp exp2 expand_dims fdiv
+    flip floor fma full gather histogram interleave join load load_tensor_descriptor log log2 make_block_ptr
+    make_tensor_descriptor max max_constancy max_contiguous maximum min minimum mul multiple_of num_programs permute
+    pointer_type program_id rand rand4x randint randint4x randn randn4x range ravel reduce reshape rsqrt sigmoid sin
+    softmax sort split sqrt sqrt_rn squeeze static_assert static_print static_range store store_tensor_descriptor
+    sub sum swizzle2d topk trans umulhi unsqueeze view where xor_sum zeros zeros_like
     """.split()
 )
 """Names of `triton.language`, without inline assembly and libraries, which reach beyond the language."""

@@ -96,6 +96,7 @@ class Launcher:
         match request:
             case RunSetup():
                 self.setup.update(trusted_names(request.cells))
+                give_descriptors_room()
                 return Done()
             case LaunchKernel():
                 return Value(encode(launch(self.setup, request, arrays), results))
@@ -210,6 +211,17 @@ def trusted_names(cells: list[Cell]) -> dict[str, Any]:
     for cell in cells:
         run_cell(cell.source, cell.label, module.__dict__)
     return module.__dict__
+
+
+def give_descriptors_room() -> None:
+    """Let kernels make tensor descriptors on a GPU, as a notebook may: Triton asks the caller for memory to keep them.
+
+    Students do so in a cell of theirs, which does not run here.
+    """
+    import torch
+    import triton
+
+    triton.set_allocator(lambda size, alignment, stream: torch.empty(size, dtype=torch.int8, device=RACE_DEVICE))
 
 
 def launch(setup: dict[str, Any], request: LaunchKernel, arrays: list[Tensor]) -> Any:

@@ -19,11 +19,14 @@ from pathlib import Path
 
 import pytest
 import torch
-from helpers.judging import LAUNCH, SETUP
+from helpers.judging import LAUNCH, SETUP, question_cells
+from helpers.on_gpu import needs_gpu
 
 from mlsys.grading import check_kernel
 from mlsys.grading.kernels.source import KernelSource, kernel_source
 from mlsys.grading.verdicts import NotAKernel
+from mlsys.judge.grade_question import LIMITS, Grader, on_gpu
+from mlsys.judge.run_tests import judge
 
 HERE = Path(__file__).parents[2] / "helpers"
 SIZES = (37, 64)
@@ -111,6 +114,20 @@ def test_what_a_judge_launches_compiles_for_a_gpu():
         except NotAKernel as error:
             failed[sample.name] = str(error)
     assert failed | compiled(texts) == {}
+
+
+@pytest.mark.gpu
+@needs_gpu
+@pytest.mark.timeout(600)
+def test_a_judge_on_a_gpu_passes_honest_kernels():
+    failed, sandbox = {}, Grader(8).sandbox(True, on_gpu(LIMITS), (), ())
+    for sample in RIGHT + GPU:
+        tests = TEST.format(sizes=SIZES, right=sample.said).replace("size)", "size, device='cuda')", 1)
+        cells = question_cells(sample.cell, SETUP + MATH + LAUNCH)
+        found = judge(sandbox, cells, tests, "tests of q", device="cuda", seed=3)
+        if found.name != "passed":
+            failed[sample.name] = f"{found.name}: {found.message}"
+    assert failed == {}
 
 
 def compiled(texts):

@@ -158,3 +158,21 @@ def kernel(x_ptr, out_ptr, size, TILE: tl.constexpr):
 def kernel(x_ptr, out_ptr, size, TILE: tl.constexpr):
     i = tl.program_id(0) * TILE + tl.arange(0, TILE)
     tl.store(out_ptr + i, torch.relu(tl.load(x_ptr + i, mask=i < size)), mask=i < size)
+
+# %% a tensor descriptor, loaded and stored by functions
+# right: x * 2
+@triton.jit
+def kernel(x_ptr, out_ptr, size, TILE: tl.constexpr):
+    first = tl.program_id(0) * TILE
+    source = tl.make_tensor_descriptor(x_ptr, [size], [1], [TILE])
+    target = tl.make_tensor_descriptor(out_ptr, [size], [1], [TILE])
+    tl.store_tensor_descriptor(target, [first], tl.load_tensor_descriptor(source, [first]) * 2)
+
+# %% four random blocks at once
+# right: x * 2
+@triton.jit
+def kernel(x_ptr, out_ptr, size, TILE: tl.constexpr):
+    i = tl.program_id(0) * TILE + tl.arange(0, TILE)
+    first, second, third, fourth = tl.rand4x(7, i)
+    x = tl.load(x_ptr + i, mask=i < size)
+    tl.store(out_ptr + i, x * tl.where(first + second + third + fourth < 4, 2, 3), mask=i < size)
