@@ -18,10 +18,17 @@ which is the only order in which the tensor cores take numbers of 8 bits.
   matrix of its own that meets 32 contiguous activations. Two of them side by side meet 64, which are 128 bytes, and no
   nibble has to move to another thread.
 - No conversion instruction makes the numbers, and each instruction makes two: see `weights_of`.
+- Up to a batch of 32, memory sets the pace. With more, the tensor cores do, so `overlapped_kernel` makes the next
+  weights while the tensor cores multiply by the last ones. Triton does not do that by itself, so this kernel is in
+  Gluon, the language below Triton's own. It also multiplies the weights by their scales before the product, which
+  rounds them to 16 bits: one sum then takes in all groups, and stays where the tensor cores add to it.
 - With a small batch there are fewer tiles than the GPU needs to keep its memory busy, so several programs share the k
-  of one tile (`splits`). The last one to arrive adds up, always in the same order: equal inputs give equal bits.
+  of one tile (`splits`). One of them adds up, always in the same order: equal inputs give equal bits.
 
 A rule chooses the plan by shape: `product_plan` and `int4_plan`.
+
+No interpreter runs Gluon: the tests compile `overlapped_kernel`, and `mlsys bench` checks its results on a GPU before
+it times them.
 """
 
 # A kernel's parameters are pointers and constants of Triton's compiler, for which Python has no types.
@@ -29,10 +36,15 @@ A rule chooses the plan by shape: `product_plan` and `int4_plan`.
 
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 import torch
 import triton
 import triton.language as tl
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.hopper import mbarrier, tma, warpgroup_mma, warpgroup_mma_wait
+from triton.experimental.gluon.nvidia.hopper import TensorDescriptor as GluonDescriptor
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from mlsys.errors import UserError
@@ -137,35 +149,34 @@ def product_kernel(
         )  # fmt: skip
 
 
-def pairs(shift: int, mask: int, one: int, last: str) -> str:
-    """PTX for two words in a register: shift, keep a nibble of each, make it a number, take off what is too much."""
+def weights_ptx(place: int, *, half: bool, scaled: bool = False) -> str:
+    """PTX that makes a pair of weights from the nibbles at a place of two words: see `weights_of`.
+
+    float16 1032 has the bits 0x6408, 1/16 has 0x2C00 and -72 has 0xD480; bfloat16 136 has 0x4308. The last operand of
+    lop3, 0xEA, says (a & b) | c.
+
+    Args:
+        place: 0 to 3.
+        half: float16, not bfloat16.
+        scaled: times the scales in $2.
+    """
+    kind = "f16x2" if half else "bf16x2"
+    upper = half and place % 2 == 1
+    shift = place // 2 * 8 if half else place * 4
     taken = f"shr.b32 t, $1, {shift};" if shift else "mov.b32 t, $1;"
-    return f"{{ .reg .b32 t; {taken} lop3.b32 t, t, {mask * 0x10001:#x}, {one * 0x10001:#x}, 0xEA; {last} }}"
+    mask, one = "0xf000f0" if upper else "0xf000f", "0x64006400" if half else "0x43004300"
+    if upper:
+        number = "mov.b32 a, 0x2C002C00; mov.b32 c, 0xD480D480; fma.rn.f16x2 t, t, a, c;"
+    else:
+        number = f"mov.b32 c, {'0x64086408' if half else '0x43084308'}; sub.rn.{kind} t, t, c;"
+    last = f"mul.rn.{kind} $0, t, $2;" if scaled else "mov.b32 $0, t;"
+    return f"{{ .reg .b32 a, c, t; {taken} lop3.b32 t, t, {mask}, {one}, 0xEA; {number} {last} }}"
 
 
-HALF_PAIRS = tl.constexpr(
-    tuple(
-        pairs(shift, *how)
-        for shift in (0, 8)
-        for how in (
-            (0xF, 0x6400, "{ .reg .b32 c; mov.b32 c, 0x64086408; sub.rn.f16x2 $0, t, c; }"),
-            (
-                0xF0,
-                0x6400,
-                "{ .reg .b32 a, c; mov.b32 a, 0x2C002C00; mov.b32 c, 0xD480D480; fma.rn.f16x2 $0, t, a, c; }",
-            ),
-        )
-    )
-)
-"""PTX of `weights_of` in float16 by place: 0x6408 is 1032, 0x2C00 is 1/16, 0xD480 is -72; 0xEA is (a & b) | c."""
-
-BF16_PAIRS = tl.constexpr(
-    tuple(
-        pairs(shift, 0xF, 0x4300, "{ .reg .b32 c; mov.b32 c, 0x43084308; sub.rn.bf16x2 $0, t, c; }")
-        for shift in (0, 4, 8, 12)
-    )
-)
-"""The same in bfloat16: 0x4308 is 136."""
+HALF_PAIRS = tl.constexpr(tuple(weights_ptx(place, half=True) for place in range(WORD_WEIGHTS)))
+BF16_PAIRS = tl.constexpr(tuple(weights_ptx(place, half=False) for place in range(WORD_WEIGHTS)))
+SCALED_HALF_PAIRS = tl.constexpr(tuple(weights_ptx(place, half=True, scaled=True) for place in range(WORD_WEIGHTS)))
+SCALED_BF16_PAIRS = tl.constexpr(tuple(weights_ptx(place, half=False, scaled=True) for place in range(WORD_WEIGHTS)))
 
 
 @triton.jit
@@ -246,6 +257,128 @@ def int4_kernel(
             tl.store(arrived_ptr + tile, 0)  # for the next launch
 
 
+wait_for_all_threads = gl.barrier if hasattr(gl, "barrier") else gl.thread_barrier
+"""Its name has changed with Triton 3.7."""
+
+
+@gluon.jit
+def fetch(x, w, row, col, group, N, x_tiles, w_tiles, arrived, slot):
+    """Have the TMA bring the words and activations of a group to a slot; its barrier says when they are there."""
+    HALF_GROUP: gl.constexpr = x.block_type.shape[1]
+    there = arrived.index(slot)
+    mbarrier.expect(there, w.block_type.nbytes + 2 * x.block_type.nbytes)
+    tma.async_copy_global_to_shared(w, [group * N + col, 0], there, w_tiles.index(slot))
+    tma.async_copy_global_to_shared(x, [row, 2 * group * HALF_GROUP], there, x_tiles.index(2 * slot))
+    tma.async_copy_global_to_shared(x, [row, (2 * group + 1) * HALF_GROUP], there, x_tiles.index(2 * slot + 1))
+
+
+@gluon.jit
+def scaled_weights(words, scales, PLACE: gl.constexpr, HALF: gl.constexpr):
+    """The weights at one of the four places of words, times their scales."""
+    if HALF:
+        ptx: gl.constexpr = SCALED_HALF_PAIRS[PLACE]
+        weights = gl.inline_asm_elementwise(ptx, "=r,r,r", [words, scales], gl.float16, is_pure=True, pack=2)
+    else:
+        ptx: gl.constexpr = SCALED_BF16_PAIRS[PLACE]
+        weights = gl.inline_asm_elementwise(ptx, "=r,r,r", [words, scales], gl.bfloat16, is_pure=True, pack=2)
+    return weights
+
+
+@gluon.jit
+def half_group(words, scales, PART: gl.constexpr, LEFT: gl.constexpr, HALF: gl.constexpr):
+    """Part 0 or 1 of a group of weights, times their scales, in the registers in which the tensor cores read them."""
+    first = scaled_weights(words, scales, 2 * PART, HALF)
+    both = gl.join(first, scaled_weights(words, scales, 2 * PART + 1, HALF)).permute(0, 2, 1)
+    return gl.convert_layout(both.reshape(both.shape[0], 2 * both.shape[2]), LEFT, assert_trivial=True)
+
+
+@gluon.jit
+def overlapped_kernel(
+    x, w, scale_ptr, out_ptr, part_ptr, arrived_ptr, M, N, K,
+    SPLITS: gl.constexpr, STAGES: gl.constexpr, HALF: gl.constexpr,
+):  # fmt: skip
+    """The same as `int4_kernel`, for larger batches: each half of a group is made while the other is multiplied.
+
+    `x` and `w` are descriptors of (TILE_M, GROUP / 2) activations and (TILE_N, WORDS) words. Scales are read two groups
+    ahead, and the TMA is STAGES groups ahead.
+    """
+    TILE_M: gl.constexpr = x.block_type.shape[0]
+    TILE_N: gl.constexpr = w.block_type.shape[0]
+    GROUP: gl.constexpr = 2 * x.block_type.shape[1]
+    WARPS: gl.constexpr = gl.num_warps()
+    SUMS: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [WARPS, 1], [16, TILE_M, 16])
+    LEFT: gl.constexpr = gl.DotOperandLayout(0, SUMS, 2)
+    tiles_m = gl.cdiv(M, TILE_M)
+    tile = gl.program_id(0)
+    split = gl.program_id(1)
+    row, col = tile % tiles_m * TILE_M, tile // tiles_m * TILE_N  # neighbors share their weights
+    groups = gl.cdiv(K // GROUP, SPLITS)
+    first = split * groups
+    last = gl.minimum(first + groups, K // GROUP)
+
+    x_tiles = gl.allocate_shared_memory(x.dtype, [2 * STAGES, TILE_M, GROUP // 2], x.layout)
+    w_tiles = gl.allocate_shared_memory(gl.int16, [STAGES, TILE_N, w.block_type.shape[1]], w.layout)
+    arrived = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
+    for slot in gl.static_range(STAGES):
+        mbarrier.init(arrived.index(slot), count=1)
+    wait_for_all_threads()
+    for step in gl.static_range(STAGES):
+        if first + step < last:
+            fetch(x, w, row, col, first + step, N, x_tiles, w_tiles, arrived, step)
+
+    cols = col + gl.arange(0, TILE_N, gl.SliceLayout(1, LEFT))
+    scale = gl.load(scale_ptr + first * N + cols, mask=(cols < N) & (first < last), other=0.0)
+    following = gl.load(scale_ptr + (first + 1) * N + cols, mask=(cols < N) & (first + 1 < last), other=0.0)
+    acc = gl.zeros([TILE_N, TILE_M], gl.float32, SUMS)
+    slot, phase = 0, 0
+    mbarrier.wait(arrived.index(0), 0, pred=first < last)
+    words = w_tiles.index(0).load(LEFT)
+    weights = half_group(words, scale[:, None], 0, LEFT, HALF)
+    for group in range(first, last):
+        later = gl.load(scale_ptr + (group + 2) * N + cols, mask=(cols < N) & (group + 2 < last), other=0.0)
+        running = warpgroup_mma(weights, x_tiles.index(2 * slot).permute((1, 0)), acc, is_async=True)
+        second = half_group(words, scale[:, None], 1, LEFT, HALF)
+        acc = warpgroup_mma_wait(0, [running])
+        running = warpgroup_mma(second, x_tiles.index(2 * slot + 1).permute((1, 0)), acc, is_async=True)
+        used = slot
+        slot += 1
+        if slot == STAGES:
+            slot = 0
+            phase ^= 1
+        mbarrier.wait(arrived.index(slot), phase, pred=group + 1 < last)
+        words = w_tiles.index(slot).load(LEFT)
+        weights = half_group(words, following[:, None], 0, LEFT, HALF)
+        acc = warpgroup_mma_wait(0, [running])
+        scale, following = following, later
+        wait_for_all_threads()  # they have read the slot that is filled next
+        if group + STAGES < last:
+            fetch(x, w, row, col, group + STAGES, N, x_tiles, w_tiles, arrived, used)
+
+    if SPLITS > 1:
+        part_rows = gl.arange(0, TILE_N, gl.SliceLayout(1, SUMS))[:, None]
+        part_place = (
+            tile * TILE_M * TILE_N + part_rows * TILE_M + gl.arange(0, TILE_M, gl.SliceLayout(0, SUMS))[None, :]
+        )
+        part_size = gl.num_programs(0) * TILE_M * TILE_N
+        if split < SPLITS - 1:
+            gl.store(part_ptr + split * part_size + part_place, acc)
+            wait_for_all_threads()  # all have stored their part before one of them says so
+            gl.atomic_add(arrived_ptr + tile, 1, sem="release")
+        else:  # it started after the others, which wait for nobody, so it may wait for them
+            while gl.atomic_add(arrived_ptr + tile, 0, sem="acquire") < SPLITS - 1:
+                pass
+            for one in range(SPLITS - 1):  # from the L2, in which the parts of other programs are
+                acc += gl.load(part_ptr + one * part_size + part_place, cache_modifier=".cg")
+            gl.store(arrived_ptr + tile, 0)  # for the next launch
+    if split == SPLITS - 1:
+        OUT: gl.constexpr = gl.BlockedLayout([4, 1], [32, 1], [1, WARPS], [0, 1])
+        out_cols = col + gl.arange(0, TILE_N, gl.SliceLayout(1, OUT))
+        out_rows = row + gl.arange(0, TILE_M, gl.SliceLayout(0, OUT))
+        place = out_rows[None, :] * N + out_cols[:, None]
+        inside = (out_rows < M)[None, :] & (out_cols < N)[:, None]
+        gl.store(out_ptr + place, gl.convert_layout(acc.to(x.dtype), OUT), mask=inside)
+
+
 SMALL_BYTES = 2048
 """Room for the barriers that say which tiles have arrived, and for scales on their way to other threads."""
 
@@ -302,6 +435,7 @@ class Int4Plan:
         num_warps: warps of a program.
         num_stages: groups on their way or in use.
         splits: programs that share the groups of a tile.
+        overlapped: by `overlapped_kernel`, not `int4_kernel`.
     """
 
     tile_m: int
@@ -309,6 +443,7 @@ class Int4Plan:
     num_warps: int
     num_stages: int
     splits: int = 1
+    overlapped: bool = False
 
     def tiles(self, m: int, n: int) -> int:
         """Tiles that cover an m x n matrix."""
@@ -321,7 +456,9 @@ class Int4Plan:
         return max(stages, self.tile_m * self.tile_n * 5) + SMALL_BYTES
 
     def __str__(self) -> str:
-        return f"{self.tile_m}x{self.tile_n} w{self.num_warps} s{self.num_stages} k/{self.splits}"
+        return f"{self.tile_m}x{self.tile_n} w{self.num_warps} s{self.num_stages} k/{self.splits}" + (
+            " overlapped" if self.overlapped else ""
+        )
 
 
 LARGE = Plan(128, 256, 8, 4, persistent=True)
@@ -368,22 +505,43 @@ def product_plan(m: int, n: int, k: int, device: Device, itemsize: int = 2, *, p
     return min(fitting, key=time)
 
 
-LARGEST_TILE_M = 128
-"""Most rows of activations of a tile: its sums, of one group and of all, fill half of the registers."""
+LARGEST_MEMORY_BATCH = 32
+"""Largest batch that `int4_kernel` computes; beyond it, `overlapped_kernel` is faster for all weights of `bench.py`."""
 
-PROGRAMS_AT_ONCE = {16: 3, 32: 3, 64: 2, 128: 2}
+PROGRAMS_AT_ONCE = {16: 3, 32: 3, 64: 3, 128: 2}
 """Programs by tile_m that one multiprocessor runs at once, so that enough bytes are on their way."""
 
-LEAST_GROUPS = 4
-"""Fewest groups of a program, or starting it takes longer than its work."""
+LEAST_GROUPS = {False: 4, True: 8}
+"""Fewest groups of a program, overlapped or not, or starting it and adding up takes longer than its work."""
+
+LARGE_INT4 = Int4Plan(256, 128, 8, 3, overlapped=True)
+"""It makes half as many weights for the same result, and fills a multiprocessor alone."""
+
+LEAST_BUSY = 0.8
+"""Share of the multiprocessors that must be busy for `LARGE_INT4` to be faster than smaller tiles."""
 
 
 def int4_plan(m: int, n: int, k: int, device: Device) -> Int4Plan:
-    """The plan for weights of 4 bits: the smallest tile that holds the batch, and splits until the GPU is busy."""
-    tile_m = min(LARGEST_TILE_M, max(16, triton.next_power_of_2(m)))
-    plan = Int4Plan(tile_m, 64 if tile_m == LARGEST_TILE_M else 128, num_warps=4, num_stages=3)
-    busy = (device.multiprocessors or 1) * PROGRAMS_AT_ONCE[tile_m]
-    return replace(plan, splits=max(1, min(busy // plan.tiles(m, n), k // GROUP // LEAST_GROUPS)))
+    """The plan for weights of 4 bits: the smallest tile that holds the batch, and splits until the GPU is busy.
+
+    Batches above 128 take tiles of 128 rows, or of 256 where these add no empty rows and nearly fill the GPU unsplit.
+    """
+    multiprocessors = device.multiprocessors or 1
+    if m <= LARGEST_MEMORY_BATCH:
+        plan = Int4Plan(max(16, triton.next_power_of_2(m)), 128, num_warps=4, num_stages=3)
+    else:
+        large = LARGE_INT4.tiles(m, n)
+        turns = triton.cdiv(large, multiprocessors)
+        if -m % LARGE_INT4.tile_m < 128 and large >= LEAST_BUSY * turns * multiprocessors:
+            return LARGE_INT4
+        plan = Int4Plan(64 if m <= 64 else 128, 64, num_warps=4, num_stages=3, overlapped=True)
+    busy = multiprocessors * PROGRAMS_AT_ONCE[plan.tile_m]
+    most = k // GROUP // LEAST_GROUPS[plan.overlapped]
+    return replace(plan, splits=max(1, min(busy // plan.tiles(m, n), most)))
+
+
+SUMS_OF_A_WARP = 4096
+"""Most sums that a warp holds: half of its registers."""
 
 
 def int4_candidates(m: int, n: int, k: int, device: Device) -> list[Int4Plan]:
@@ -393,11 +551,15 @@ def int4_candidates(m: int, n: int, k: int, device: Device) -> list[Int4Plan]:
     for tile_n, warps in ((64, 4), (128, 4), (128, 8), (256, 8)):
         for splits in (1, 2, 3, 4, 6, 8):
             for stages in (3, 4, 6):
-                plan = Int4Plan(chosen.tile_m, tile_n, warps, stages, splits)
+                plan = replace(chosen, tile_n=tile_n, num_warps=warps, num_stages=stages, splits=splits)
                 programs = plan.tiles(m, n) * splits
-                if programs <= 6 * device.multiprocessors and plan.shared_bytes <= device.shared_bytes:
+                if (
+                    programs <= 6 * device.multiprocessors
+                    and plan.shared_bytes <= device.shared_bytes
+                    and plan.tile_m * plan.tile_n <= SUMS_OF_A_WARP * warps
+                ):
                     found[plan] = None
-    return [plan for plan in found if plan.splits <= max(1, k // GROUP // LEAST_GROUPS)]
+    return [plan for plan in found if plan.splits <= max(1, k // GROUP // LEAST_GROUPS[plan.overlapped])]
 
 
 def check_device(device: Device) -> None:
@@ -549,7 +711,7 @@ def launch_product(
 
 @dataclass(frozen=True)
 class Int4Weights:
-    """A matrix of weights of 4 bits as `int4_kernel` reads it.
+    """A matrix of weights of 4 bits as the kernels read it.
 
     Attributes:
         words: (k / GROUP, n, WORDS), int16; word j of a group holds weights j, j + 32, j + 64 and j + 96, from the
@@ -606,7 +768,7 @@ def pack_int4(w: torch.Tensor) -> Int4Weights:
 
 
 def check_int4(x: torch.Tensor, weights: Int4Weights, out: torch.Tensor) -> None:
-    """Refuse what `int4_kernel` does not take, before anything is launched.
+    """Refuse what the kernels for int4 weights do not take, before anything is launched.
 
     Raises:
         CannotMultiply: with the value, and what to do.
@@ -665,15 +827,30 @@ def workspace(device: torch.device, parts: int, tiles: int) -> tuple[torch.Tenso
     )
 
 
+def shared_layouts() -> tuple[Any, Any]:
+    """How half a group of activations and a group of words lie in shared memory: in rows of 128 and of 64 bytes."""
+    return gl.NVMMASharedLayout(128, 16, 2), gl.NVMMASharedLayout(64, 16, 2)
+
+
 def launch_int4(x: torch.Tensor, weights: Int4Weights, out: torch.Tensor, plan: Int4Plan) -> None:
-    """Launch `int4_kernel` with a plan."""
+    """Launch `overlapped_kernel` or `int4_kernel` with a plan."""
     (m, k), n = x.shape, weights.shape[0]
     tiles = plan.tiles(m, n)
-    parts, arrived = workspace(x.device, plan.splits * m * n if plan.splits > 1 else 1, tiles)
-    int4_kernel[(tiles, plan.splits)](
-        TensorDescriptor.from_tensor(x, [plan.tile_m, GROUP // 2]),
-        TensorDescriptor.from_tensor(weights.words.view(-1, WORDS), [plan.tile_n, WORDS]),
-        weights.scales, out, parts, arrived, m, n, k,
-        TILE_M=plan.tile_m, TILE_N=plan.tile_n, SPLITS=plan.splits, GROUP=GROUP, HALF=x.dtype == torch.float16,
-        PAIRS=x.is_cuda, num_warps=plan.num_warps, num_stages=plan.num_stages,
-    )  # fmt: skip
+    x_block, w_block = [plan.tile_m, GROUP // 2], [plan.tile_n, WORDS]
+    words = weights.words.view(-1, WORDS)
+    sums = tiles * plan.tile_m * plan.tile_n
+    parts, arrived = workspace(x.device, plan.splits * sums if plan.splits > 1 else 1, tiles)
+    if plan.overlapped:
+        x_shared, w_shared = shared_layouts()
+        overlapped_kernel[(tiles, plan.splits)](
+            GluonDescriptor.from_tensor(x, x_block, x_shared), GluonDescriptor.from_tensor(words, w_block, w_shared),
+            weights.scales, out, parts, arrived, m, n, k,
+            SPLITS=plan.splits, STAGES=plan.num_stages, HALF=x.dtype == torch.float16, num_warps=plan.num_warps,
+        )  # fmt: skip
+    else:
+        int4_kernel[(tiles, plan.splits)](
+            TensorDescriptor.from_tensor(x, x_block), TensorDescriptor.from_tensor(words, w_block),
+            weights.scales, out, parts, arrived, m, n, k,
+            TILE_M=plan.tile_m, TILE_N=plan.tile_n, SPLITS=plan.splits, GROUP=GROUP, HALF=x.dtype == torch.float16,
+            PAIRS=x.is_cuda, num_warps=plan.num_warps, num_stages=plan.num_stages,
+        )  # fmt: skip

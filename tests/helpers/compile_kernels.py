@@ -6,8 +6,8 @@ Run in a process of its own, without TRITON_INTERPRET:
 
 where each job is {"kernel", "dtype", "capability", "constants", "num_warps"}, and where needed "num_stages"; "types" of
 arguments that are neither pointers to dtype nor integers; "descriptors", the blocks of arguments that are tensor
-descriptors; "odd", arguments that 16 need not divide; and for a kernel in Gluon "float32_plan" or "specialized_plan",
-from which the module makes its constants.
+descriptors; "odd", arguments that 16 need not divide; and "float32_plan" or "specialized_plan", from which the module
+makes the constants of a kernel in Gluon.
 """
 
 import importlib.util
@@ -18,7 +18,7 @@ import sys
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-from triton.experimental.gluon._runtime import GluonASTSource
+from triton.experimental.gluon._runtime import GluonASTSource, GluonJITFunction
 
 from mlsys.grading.kernels.compiler_report import assemble
 
@@ -31,16 +31,16 @@ def compile_job(module, job):
     constants = job["constants"] | dict.fromkeys(ones, 1)
     types = {name: f"*{job['dtype']}" if name.endswith("_ptr") else "i32" for name in kernel.arg_names}
     descriptors = job.get("descriptors", {})
-    source, options, layouts = ASTSource, {name: job[name] for name in ("num_warps", "num_stages") if name in job}, {}
+    source = GluonASTSource if isinstance(kernel, GluonJITFunction) else ASTSource
+    options, layouts = {name: job[name] for name in ("num_warps", "num_stages") if name in job}, {}
     if "float32_plan" in job:
         constants |= module.float32_layouts(module.Plan(**job["float32_plan"]))
         layouts = {name: f",{module.plain_shared(len(block))!r}" for name, block in descriptors.items()}
-        source, options = GluonASTSource, options | {"ptx_options": module.ASSEMBLER_OPTIONS}
+        options |= {"ptx_options": module.ASSEMBLER_OPTIONS}
     if "specialized_plan" in job:
         plan = module.Plan(**job["specialized_plan"])
         constants |= module.layouts(plan, job["d"]) | {"REGISTERS": module.REGISTERS}
         layouts = {name: f",{module.shared_layout(len(block))!r}" for name, block in descriptors.items()}
-        source = GluonASTSource
     blocks = {name: f"{block}{layouts.get(name, '')}" for name, block in descriptors.items()}
     types |= job.get("types", {}) | {name: f"tensordesc<{job['dtype']}{block}>" for name, block in blocks.items()}
     signature = types | dict.fromkeys(constants, "constexpr")

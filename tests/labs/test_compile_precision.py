@@ -1,6 +1,7 @@
 """The precision lab's fastest kernels: their results, what they refuse, and their code for a GPU that is not here.
 
-The kernels that the lab itself asks for are in `test_precision_lab.py`.
+The kernels that the lab itself asks for are in `test_precision_lab.py`. `overlapped_kernel` is in Gluon, which no
+interpreter runs: it is compiled here, and its results are checked where `mlsys bench` runs it, on a GPU.
 """
 
 import re
@@ -135,8 +136,8 @@ def test_every_code_comes_back():
     assert torch.equal(out, w.T)
 
 
-def words_in_pairs(ptx, words):
-    """What the PTX of `weights_of` makes of registers with two words each; it has four instructions at most."""
+def words_in_pairs(ptx, words, scales=1.0):
+    """What the PTX of `weights_ptx` makes of registers with two words each, times scales if it multiplies by them."""
     [shift] = [int(found) for found in re.findall(r"shr\.b32 t, \$1, (\d+)", ptx)] or [0]
     mask, one, table = (int(bits, 16) for bits in re.search(r"lop3\.b32 t, t, (\S+), (\S+), (\S+);", ptx).groups())
     assert table == (0xF0 & 0xCC) | 0xAA  # of inputs a, b, c: a and b, or c
@@ -149,6 +150,9 @@ def words_in_pairs(ptx, words):
     made = numbers(((words >> shift) & mask) | one)
     made = made * constants[0] + constants[1] if "fma.rn" in ptx else made - constants[0]
     assert torch.equal(made.to(dtype).double(), made)  # nothing is rounded
+    if "mul.rn" in ptx:
+        assert ptx.endswith(f"mul.rn.{'bf16x2' if dtype == torch.bfloat16 else 'f16x2'} $0, t, $2; }}")
+        made = (made * scales).to(dtype).double()
     return made
 
 
@@ -161,6 +165,17 @@ def test_the_instructions_on_pairs_of_words_make_the_same_weights():
             found = words_in_pairs(ptx, lower | upper << 16).numpy()
             for column, words in enumerate((lower, upper)):
                 assert (found[:, column] == (words >> (4 * place) & 15).astype(np.int64) - 8).all()
+
+
+def test_the_scaled_instructions_make_the_packed_weights_to_the_last_bit():
+    for texts, dtype in ((fast().SCALED_HALF_PAIRS, torch.float16), (fast().SCALED_BF16_PAIRS, torch.bfloat16)):
+        torch.manual_seed(4)
+        packed = fast().pack_int4(torch.randn(64, 256).to(dtype))
+        words = packed.words.numpy().view(np.uint16).astype(np.uint32)
+        scales = packed.scales.double().repeat_interleave(fast().WORDS)[:, None]
+        places = [words_in_pairs(ptx, (words | words << 16).ravel(), scales)[:, 0] for ptx in texts.value]
+        found = torch.stack(places).view(4, 2, 64, 32).permute(2, 1, 0, 3).reshape(64, 256)
+        assert torch.equal(found, packed.whole().double())
 
 
 def product_job(dtype, plan, out, scaled, precise):
@@ -199,12 +214,16 @@ def test_the_plans_for_8_bits_compile_for_hopper_without_spills_and_take_what_th
 
 
 def int4_job(plan, dtype):
-    types = {"x": f"tensordesc<{dtype}[{plan.tile_m}, 64]>", "w": f"tensordesc<i16[{plan.tile_n}, 32]>"}
-    types |= {"part_ptr": "*fp32", "arrived_ptr": "*i32"}
+    x_layout, w_layout = (f",{one!r}" if plan.overlapped else "" for one in fast().shared_layouts())
+    types = {"x": f"tensordesc<{dtype}[{plan.tile_m}, 64]{x_layout}>"}
+    types |= {"w": f"tensordesc<i16[{plan.tile_n}, 32]{w_layout}>", "part_ptr": "*fp32", "arrived_ptr": "*i32"}
+    made = {"dtype": dtype, "capability": 90, "num_warps": plan.num_warps, "types": types, "odd": ["x", "w", "M"]}
+    if plan.overlapped:
+        constants = {"SPLITS": plan.splits, "STAGES": plan.num_stages, "HALF": dtype == "fp16"}
+        return made | {"kernel": "overlapped_kernel", "constants": constants}
     constants = {"TILE_M": plan.tile_m, "TILE_N": plan.tile_n, "SPLITS": plan.splits, "GROUP": fast().GROUP}
-    made = {"kernel": "int4_kernel", "dtype": dtype, "capability": 90, "num_warps": plan.num_warps}
-    made |= {"num_stages": plan.num_stages, "constants": constants | {"HALF": dtype == "fp16", "PAIRS": True}}
-    return made | {"types": types, "odd": ["x", "w", "M"]}
+    constants |= {"HALF": dtype == "fp16", "PAIRS": True}
+    return made | {"kernel": "int4_kernel", "constants": constants, "num_stages": plan.num_stages}
 
 
 @pytest.mark.proof
@@ -242,10 +261,20 @@ def test_the_rule_keeps_the_gpu_busy():
         for batch in bench()["BATCHES"]:
             plan = fast().int4_plan(batch, n, k, H200)
             assert plan in fast().int4_candidates(batch, n, k, H200)
-            assert plan.tile_m >= min(batch, fast().LARGEST_TILE_M)
+            assert plan.tile_m >= min(batch, 128)
             assert 1 <= plan.splits <= k // fast().GROUP
             programs = plan.tiles(batch, n) * plan.splits
             assert programs >= 0.6 * H200.multiprocessors, (batch, n, k, plan)
+
+
+def test_the_rule_for_int4_overlaps_large_batches_and_takes_the_largest_tile_only_where_it_fills_the_gpu():
+    plan = fast().int4_plan
+    assert not plan(32, 8192, 8192, H200).overlapped
+    assert plan(33, 8192, 8192, H200).overlapped
+    assert plan(256, 14336, 4096, H200) == plan(512, 14336, 4096, H200) == fast().LARGE_INT4
+    too_few, half_empty, two_turns = (256, 4096), (384, 14336), (256, 132 * 128 + 1)
+    for m, n in (too_few, half_empty, two_turns):
+        assert plan(m, n, 4096, H200).tile_m == 128
 
 
 def test_the_rule_for_8_bits_takes_large_tiles_for_large_products_and_small_ones_for_small():

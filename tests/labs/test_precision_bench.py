@@ -19,7 +19,7 @@ pytestmark = pytest.mark.proof
 ROOT = Path(__file__).parents[2]
 SHAPES = [(64, 80, 256), (48, 128, 144)]
 WEIGHTS = [(80, 256)]
-BATCHES = (1, 16, 40)
+BATCHES = (1, 16, 32)
 
 
 def small(monkeypatch):
@@ -116,7 +116,7 @@ def test_the_table_of_plans_is_printed(monkeypatch, capsys, tmp_path):
 
     monkeypatch.setitem(module, "time_kernel", timed)
     monkeypatch.setitem(module, "time_pair", timed)
-    monkeypatch.setitem(module, "BATCHES", (1, 40))
+    monkeypatch.setitem(module, "BATCHES", (1, 32))
     fast = bench["fast_module"]()
     monkeypatch.setattr(fast, "int4_candidates", lambda m, n, k, device: [fast.int4_plan(m, n, k, device)])
     monkeypatch.setattr(sys, "argv", ["bench.py", "--json", str(tmp_path / "times.json")])
