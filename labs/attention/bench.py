@@ -9,7 +9,7 @@ causal mask those of visible pairs only.
 | name | variants | shape |
 |---|---|---|
 | fast attention | the plan | batch, heads, heads of keys, tokens, numbers of a head |
-| fast attention backward | the plans of dQ and of dK and dV | the same |
+| fast attention backward | the plan | the same |
 | specialized attention | the plan | the same |
 | attention ladder | the title of a rung | heads, tokens, numbers of a head |
 
@@ -133,14 +133,14 @@ class Case:
 
         return call
 
-    def our_gradients(self, plans: Any) -> Work:
+    def our_gradients(self, plan: Any) -> Work:
         """A call of the backward kernels, after one of the forward kernel."""
         device = detect_device()
         self.ours(self.fast.plan_of(self.fast.PLANS, self.sizes, device))()
 
         def call() -> tuple[torch.Tensor, ...]:
             given = (self.q, self.k, self.v, self.out, self.logsum, self.dy, self.found)
-            self.fast.launch_backward(*given, self.sizes, self.scale, device, plans)
+            self.fast.launch_backward(*given, self.sizes, self.scale, device, plan)
             return self.found
 
         return call
@@ -239,16 +239,12 @@ def rows(names: dict[str, Any], ceilings: Ceilings) -> Iterator[Row]:
                     case.check([call()], f"specialized attention {plan}")
                 yield attention_row("specialized attention", str(plan), case, call, case.library, 1.0, ceilings)
             if sizes.n in BACKWARD_LENGTHS:
-                plans = (
-                    fast.plan_of(fast.DQ_PLANS, sizes, device),
-                    fast.plan_of(fast.DKDV_PLANS, sizes, device, keys_rest=True),
-                )
-                call = case.our_gradients(plans)
-                variant = f"{plans[0]}, {plans[1]}"
-                case.check([case.out, *call()], f"fast attention backward {variant}")
+                plan = fast.plan_of(fast.BACKWARD_PLANS, sizes, device, keys_rest=True)
+                call = case.our_gradients(plan)
+                case.check([case.out, *call()], f"fast attention backward {plan}")
                 gradients = case.library_gradients
                 name = "fast attention backward"
-                yield attention_row(name, variant, case, call, gradients, BACKWARD_PRODUCTS, ceilings)
+                yield attention_row(name, str(plan), case, call, gradients, BACKWARD_PRODUCTS, ceilings)
     if device.has_triton_tensor_cores:
         yield from ladder_rows(ceilings)
 
@@ -328,11 +324,10 @@ def main() -> None:
         calls = {str(plan): case.ours(plan) for plan in fast.candidates(fast.PLANS, d)}
         times = tried(case, calls, "forward")
         print_times("forward", case, times, str(rule), 1.0)
-        rules = fast.plan_of(fast.DQ_PLANS, sizes, device), fast.plan_of(fast.DKDV_PLANS, sizes, device, keys_rest=True)
-        pairs = product(fast.candidates(fast.DQ_PLANS, d), fast.candidates(fast.DKDV_PLANS, d))
-        calls = {f"{one}, {other}": case.our_gradients((one, other)) for one, other in pairs}
+        rule = fast.plan_of(fast.BACKWARD_PLANS, sizes, device, keys_rest=True)
+        calls = {str(plan): case.our_gradients(plan) for plan in fast.candidates(fast.BACKWARD_PLANS, d)}
         times = tried(case, calls, "backward")
-        print_times("backward", case, times, f"{rules[0]}, {rules[1]}", BACKWARD_PRODUCTS)
+        print_times("backward", case, times, str(rule), BACKWARD_PRODUCTS)
 
 
 def print_times(what: str, case: Case, times: dict[str, float], rule: str, factor: float) -> None:

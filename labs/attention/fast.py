@@ -14,8 +14,9 @@ several heads of Q share. No score is ever stored (Dao et al., FlashAttention, 2
 - Under a causal mask the programs with most keys begin, so that none of them is left at the end alone. Heads take turns
   only within a section whose keys and values fit the L2 together.
 - The backward pass keeps one number per query from the forward pass, the logarithm of its sum, and computes the shares
-  again: once for dQ, with queries at rest, and once for dK and dV, with keys at rest. No two programs add to the same
-  number, so the result is the same in every run.
+  once more. Keys and values are at rest, and the sums of their gradients stay in registers. What a block of queries
+  gets from these keys is added to dQ in memory, by the TMA, in float32. Programs come to a block in any order, so the
+  last digits of dQ differ from run to run, as they do in FlashAttention-2.
 """
 
 # A kernel's parameters are pointers and constants of Triton's compiler, for which Python has no types.
@@ -121,142 +122,98 @@ def forward_kernel(
 
 
 @triton.jit
-def delta_kernel(dy, y, delta_ptr, N, heads, blocks, D: tl.constexpr, BLOCK_Q: tl.constexpr):
-    """Compute the sum of dy times y for each query."""
+def prepare_kernel(
+    dy, y, dq, logsum_ptr, padded_logsum_ptr, delta_ptr, N, padded, heads, blocks,
+    D: tl.constexpr, BLOCK_Q: tl.constexpr,
+):  # fmt: skip
+    """Compute the sum of dy times y for each query, copy the logarithms, and fill dq with zeros.
+
+    Both results have `padded` queries a head. The logarithm of one past the last is infinite, so it gets no shares.
+    """
     one, first = tl.program_id(0) // blocks, tl.program_id(0) % blocks * BLOCK_Q
     place = [one // heads, one % heads, first, 0]
     products = dy.load(place).to(tl.float32) * y.load(place).to(tl.float32)
     i = first + tl.arange(0, BLOCK_Q)
-    tl.store(delta_ptr + one.to(tl.int64) * N + i, tl.sum(products.reshape(BLOCK_Q, D), 1), mask=i < N)
+    logsum = tl.load(logsum_ptr + one.to(tl.int64) * N + i, mask=i < N, other=float("inf"))
+    tl.store(padded_logsum_ptr + one.to(tl.int64) * padded + i, logsum)
+    tl.store(delta_ptr + one.to(tl.int64) * padded + i, tl.sum(products.reshape(BLOCK_Q, D), 1))
+    dq.store(place, tl.zeros((1, 1, BLOCK_Q, D), tl.float32))
 
 
 @triton.jit
-def add_to_dq(
-    dq, queries, dy_rows, logsum, delta, k, v, batch, shared, begin, end, first, M, factor,
-    D: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr, CAUSAL: tl.constexpr, MASKED: tl.constexpr,
+def backward_kernel(
+    q, k, v, dy, dq, dk_out, dv_out, logsum, delta, N, M, heads, blocks, factor, scale,
+    D: tl.constexpr, GROUP: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr,
+    CAUSAL: tl.constexpr, RAGGED: tl.constexpr,
 ):  # fmt: skip
-    """Return dq, not yet scaled, after the keys from `begin` to `end`."""
-    i = first + tl.arange(0, BLOCK_Q)
-    for start in range(begin, end, BLOCK_K):
-        keys = k.load([batch, shared, start, 0]).reshape(BLOCK_K, D)
-        scores = tl.dot(queries, keys.T) * factor - logsum[:, None]
-        if MASKED:
-            j = start + tl.arange(0, BLOCK_K)
-            visible = (j < M)[None, :]
-            if CAUSAL:
-                visible = visible & (j[None, :] <= i[:, None])
-            scores = tl.where(visible, scores, -float("inf"))
-        shares = tl.exp2(scores)
-        values = v.load([batch, shared, start, 0]).reshape(BLOCK_K, D)
-        d_scores = shares * (tl.dot(dy_rows, values.T) - delta[:, None])
-        dq = tl.dot(d_scores.to(keys.dtype), keys, dq)
-    return dq
+    """Compute the gradients of BLOCK_K keys and values, which stay while all queries of their heads pass.
 
-
-@triton.jit
-def dq_kernel(
-    q, k, v, dy, dq_out, logsum_ptr, delta_ptr, N, M, heads, all_heads, blocks, section, factor, scale,
-    D: tl.constexpr, GROUP: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr, CAUSAL: tl.constexpr,
-):  # fmt: skip
-    """Compute the gradients of BLOCK_Q queries of one head, which stay while all keys pass."""
-    block, one = place_of(tl.program_id(0), blocks, all_heads, section, CAUSAL)
-    batch, head = one // heads, one % heads
-    first = block * BLOCK_Q
-    i = first + tl.arange(0, BLOCK_Q)
-    queries = q.load([batch, head, first, 0]).reshape(BLOCK_Q, D)
-    dy_rows = dy.load([batch, head, first, 0]).reshape(BLOCK_Q, D)
-    logsum = tl.load(logsum_ptr + one.to(tl.int64) * N + i, mask=i < N, other=float("inf"))  # then all shares are 0
-    delta = tl.load(delta_ptr + one.to(tl.int64) * N + i, mask=i < N, other=0.0)
-    dq = tl.zeros((BLOCK_Q, D), tl.float32)
-    free, end = M // BLOCK_K * BLOCK_K, M
-    if CAUSAL:
-        free, end = min(first, M) // BLOCK_K * BLOCK_K, min(first + BLOCK_Q, M)
-    shared = head // GROUP
-    dq = add_to_dq(
-        dq, queries, dy_rows, logsum, delta, k, v, batch, shared, 0, free, first, M, factor,
-        D, BLOCK_Q, BLOCK_K, CAUSAL, False,
-    )  # fmt: skip
-    dq = add_to_dq(
-        dq, queries, dy_rows, logsum, delta, k, v, batch, shared, free, end, first, M, factor,
-        D, BLOCK_Q, BLOCK_K, CAUSAL, True,
-    )  # fmt: skip
-    dq_out.store([batch, head, first, 0], (dq * scale).to(dq_out.dtype).reshape(1, 1, BLOCK_Q, D))
-
-
-@triton.jit
-def add_to_dkdv(
-    dk, dv, keys, values, q, dy, logsum_ptr, delta_ptr, batch, head, begin, end, first, N,
-    factor, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr, D: tl.constexpr, MASKED: tl.constexpr,
-):  # fmt: skip
-    """Return dk, not yet scaled, and dv after the queries from `begin` to `end`; keys are down, queries across."""
-    for start in range(begin, end, BLOCK_Q):
-        i = start + tl.arange(0, BLOCK_Q)
-        queries = q.load([batch, head, start, 0]).reshape(BLOCK_Q, D)
-        logsum = tl.load(logsum_ptr + i, mask=i < N, other=float("inf"))
-        scores = tl.dot(keys, queries.T) * factor - logsum[None, :]
-        if MASKED:
-            j = first + tl.arange(0, BLOCK_K)
-            scores = tl.where(j[:, None] <= i[None, :], scores, -float("inf"))
-        shares = tl.exp2(scores)
-        dy_rows = dy.load([batch, head, start, 0]).reshape(BLOCK_Q, D)
-        dv = tl.dot(shares.to(dy_rows.dtype), dy_rows, dv)
-        delta = tl.load(delta_ptr + i, mask=i < N, other=0.0)
-        d_scores = shares * (tl.dot(values, dy_rows.T) - delta[None, :])
-        dk = tl.dot(d_scores.to(queries.dtype), queries, dk)
-    return dk, dv
-
-
-@triton.jit
-def dkdv_kernel(
-    q, k, v, dy, dk_out, dv_out, logsum_ptr, delta_ptr, N, M, heads, blocks, factor, scale,
-    D: tl.constexpr, GROUP: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr, CAUSAL: tl.constexpr,
-):  # fmt: skip
-    """Compute the gradients of BLOCK_K keys and values, which stay while all queries of their heads pass."""
+    What the queries get from these keys is added to dq, which begins with zeros and is not yet scaled. Keys are down,
+    queries across, so the products for dk and dv take shares and gradients of scores from registers. One loop serves
+    blocks with and without a mask, because two take more registers.
+    """
     one, first = tl.program_id(0) // blocks, tl.program_id(0) % blocks * BLOCK_K  # the first keys have most queries
     kv_heads = heads // GROUP
     batch, shared = one // kv_heads, one % kv_heads
     keys = k.load([batch, shared, first, 0]).reshape(BLOCK_K, D)
     values = v.load([batch, shared, first, 0]).reshape(BLOCK_K, D)
+    j = first + tl.arange(0, BLOCK_K)
     dk = tl.zeros((BLOCK_K, D), tl.float32)
     dv = tl.zeros((BLOCK_K, D), tl.float32)
-    masked, free = 0, 0
+    begin = 0
     if CAUSAL:
-        masked = first // BLOCK_Q * BLOCK_Q
-        free = min(tl.cdiv(first + BLOCK_K, BLOCK_Q) * BLOCK_Q, tl.cdiv(N, BLOCK_Q) * BLOCK_Q)
+        begin = first // BLOCK_Q * BLOCK_Q
     for member in range(GROUP):
         head = shared * GROUP + member
-        row = (batch * heads + head).to(tl.int64) * N
-        if CAUSAL:
-            dk, dv = add_to_dkdv(
-                dk, dv, keys, values, q, dy, logsum_ptr + row, delta_ptr + row, batch, head, masked, free, first, N,
-                factor, BLOCK_Q, BLOCK_K, D, True,
-            )  # fmt: skip
-        dk, dv = add_to_dkdv(
-            dk, dv, keys, values, q, dy, logsum_ptr + row, delta_ptr + row, batch, head, free, N, first, N,
-            factor, BLOCK_Q, BLOCK_K, D, False,
-        )  # fmt: skip
+        row = batch * heads + head
+        for start in range(begin, N, BLOCK_Q):
+            queries = q.load([batch, head, start, 0]).reshape(BLOCK_Q, D)
+            scores = tl.dot(keys, queries.T) * factor - logsum.load([row, start]).reshape(BLOCK_Q)[None, :]
+            if CAUSAL:
+                i = start + tl.arange(0, BLOCK_Q)
+                scores = tl.where(j[:, None] <= i[None, :], scores, -float("inf"))
+            if RAGGED:  # keys past the last are zeros, but their shares may be infinite, and infinity times 0 is NaN
+                scores = tl.where((j < M)[:, None], scores, -float("inf"))
+            shares = tl.exp2(scores)
+            dy_rows = dy.load([batch, head, start, 0]).reshape(BLOCK_Q, D)
+            dv = tl.dot(shares.to(dy_rows.dtype), dy_rows, dv)
+            d_shares = tl.dot(values, dy_rows.T) - delta.load([row, start]).reshape(BLOCK_Q)[None, :]
+            d_scores = (shares * d_shares).to(queries.dtype)
+            dk = tl.dot(d_scores, queries, dk)
+            dq.atomic_add([batch, head, start, 0], tl.dot(d_scores.T, keys).reshape(1, 1, BLOCK_Q, D))
     dk_out.store([batch, shared, first, 0], (dk * scale).to(dk_out.dtype).reshape(1, 1, BLOCK_K, D))
     dv_out.store([batch, shared, first, 0], dv.to(dv_out.dtype).reshape(1, 1, BLOCK_K, D))
 
 
+@triton.jit
+def finish_kernel(dq, dq_out, heads, blocks, scale, BLOCK_Q: tl.constexpr):
+    """Scale the sums of dq, and round them to 16 bits."""
+    one, first = tl.program_id(0) // blocks, tl.program_id(0) % blocks * BLOCK_Q
+    place = [one // heads, one % heads, first, 0]
+    dq_out.store(place, (dq.load(place) * scale).to(dq_out.dtype))
+
+
 @dataclass(frozen=True)
 class Plan:
-    """How an attention, or one kernel of its backward pass, is computed.
+    """How an attention, or its backward pass, is computed.
 
     Attributes:
         block_q: queries of a block.
         block_k: keys of a block.
         num_warps: warps of a program.
         num_stages: blocks that are on their way or in use, of each tensor that passes.
+        max_registers: most registers of a thread, where one more program then fits a multiprocessor; None: no limit.
     """
 
     block_q: int
     block_k: int
     num_warps: int
     num_stages: int
+    max_registers: int | None = None
 
     def __str__(self) -> str:
-        return f"{self.block_q}x{self.block_k} w{self.num_warps} s{self.num_stages}"
+        limit = f" r{self.max_registers}" if self.max_registers else ""
+        return f"{self.block_q}x{self.block_k} w{self.num_warps} s{self.num_stages}{limit}"
 
 
 @dataclass(frozen=True)
@@ -291,22 +248,16 @@ class Sizes:
 
 
 PLANS: Mapping[int, tuple[Plan, ...]] = {
-    64: (Plan(128, 128, 8, 3), Plan(128, 128, 4, 2), Plan(128, 64, 4, 3), Plan(64, 64, 4, 3)),
+    64: (Plan(128, 64, 8, 3), Plan(64, 64, 4, 3)),
     128: (Plan(128, 128, 8, 2), Plan(128, 64, 8, 3), Plan(64, 64, 4, 3)),
 }
 """Plans of the forward pass by the largest head size that they serve; `bench.py` measures them all."""
 
-DQ_PLANS: Mapping[int, tuple[Plan, ...]] = {
-    64: (Plan(128, 64, 8, 3), Plan(64, 64, 4, 3)),
-    128: (Plan(128, 64, 8, 2), Plan(64, 64, 4, 2)),
+BACKWARD_PLANS: Mapping[int, tuple[Plan, ...]] = {
+    64: (Plan(64, 64, 4, 2, 168),),
+    128: (Plan(64, 128, 8, 2), Plan(32, 64, 4, 2)),
 }
-"""The same for dQ."""
-
-DKDV_PLANS: Mapping[int, tuple[Plan, ...]] = {
-    64: (Plan(64, 128, 8, 3), Plan(64, 64, 4, 3)),
-    128: (Plan(32, 128, 8, 3), Plan(64, 64, 8, 2), Plan(32, 64, 4, 2)),
-}
-"""The same for dK and dV, where keys are at rest."""
+"""The same for the backward pass, where keys are at rest."""
 
 CACHE_BYTES = 40 * 2**20
 """L2 that is assumed where a device does not say what it has: an A100's."""
@@ -345,12 +296,13 @@ def plan_of(plans: Mapping[int, tuple[Plan, ...]], sizes: Sizes, device: Device,
 def shared_bytes(plan: Plan, d: int, *, keys_rest: bool = False) -> int:
     """Return the shared memory that a plan takes at most: what rests, what passes, a block that is stored, barriers.
 
-    In the backward pass two tensors rest; the forward pass, where one does, takes less.
+    In the backward pass two tensors rest, and a block is on its way to dQ; the forward pass takes less.
     """
     padded = int(triton.next_power_of_2(d))
     rest, passing = (plan.block_k, plan.block_q) if keys_rest else (plan.block_q, plan.block_k)
     turned = plan.block_q * plan.block_k  # shares that a product reads from shared memory
-    return 2 * (2 * (rest + plan.num_stages * passing) * padded + turned) + BARRIER_BYTES
+    added = 4 * plan.block_q * padded if keys_rest else 0  # bytes: in float32
+    return 2 * (2 * (rest + plan.num_stages * passing) * padded + turned) + added + BARRIER_BYTES
 
 
 BARRIER_BYTES = 1024
@@ -464,7 +416,7 @@ def gradients(
     causal: bool = False,
     scale: float | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Return the gradients of q, k and v.
+    """Return the gradients of q, k and v; the last digits of q's may differ in a second run.
 
     Args:
         q: as for `attention`.
@@ -532,40 +484,34 @@ def launch_backward(
     sizes: Sizes,
     scale: float,
     device: Device,
-    plans: tuple[Plan, Plan] | None = None,
+    plan: Plan | None = None,
 ) -> None:
-    """Launch the three kernels of the backward pass, with the plans of dQ and of dK and dV."""
-    for_dq, for_dkdv = plans or (
-        plan_of(DQ_PLANS, sizes, device),
-        plan_of(DKDV_PLANS, sizes, device, keys_rest=True),
+    """Launch the three kernels of the backward pass; without a plan the rule chooses."""
+    plan = plan or plan_of(BACKWARD_PLANS, sizes, device, keys_rest=True)
+    d, still, passing = sizes.d, plan.block_k, plan.block_q
+    blocks = triton.cdiv(sizes.n, passing)
+    padded = blocks * passing
+    sums = torch.empty(q.shape, dtype=torch.float32, device=q.device)
+    per_query = torch.empty((2, sizes.all_heads, padded), dtype=torch.float32, device=q.device)
+    dq = described(sums, passing, d)
+    prepare_kernel[(blocks * sizes.all_heads,)](
+        described(dy, passing, d), described(out, passing, d), dq, logsum, *per_query,
+        sizes.n, padded, sizes.heads, blocks, D=triton.next_power_of_2(d), BLOCK_Q=passing, num_warps=4,
+    )  # fmt: skip
+    still_blocks = triton.cdiv(sizes.m, still)
+    backward_kernel[(still_blocks * sizes.batch * sizes.kv_heads,)](
+        described(q, passing, d), described(k, still, d), described(v, still, d), described(dy, passing, d), dq,
+        described(found[1], still, d), described(found[2], still, d),
+        *(TensorDescriptor.from_tensor(one, [1, passing]) for one in per_query),
+        sizes.n, sizes.m, sizes.heads, still_blocks, scale * LOG2_E, scale,
+        GROUP=sizes.heads // sizes.kv_heads, CAUSAL=sizes.causal, RAGGED=sizes.m % still != 0, **constants(plan, sizes),
+    )  # fmt: skip
+    finish_kernel[(blocks * sizes.all_heads,)](
+        dq, described(found[0], passing, d), sizes.heads, blocks, scale, BLOCK_Q=passing, num_warps=4
     )
-    d, group = sizes.d, sizes.heads // sizes.kv_heads
-    delta = torch.empty_like(logsum)
-    rows = 64
-    blocks = triton.cdiv(sizes.n, rows)
-    delta_kernel[(blocks * sizes.all_heads,)](
-        described(dy, rows, d), described(out, rows, d), delta, sizes.n, sizes.heads, blocks,
-        D=triton.next_power_of_2(d), BLOCK_Q=rows, num_warps=4,
-    )  # fmt: skip
-    blocks = triton.cdiv(sizes.n, for_dq.block_q)
-    section = sizes.section(device.cache_bytes or CACHE_BYTES)
-    still, passing = for_dq.block_q, for_dq.block_k
-    dq_kernel[(blocks * sizes.all_heads,)](
-        described(q, still, d), described(k, passing, d), described(v, passing, d), described(dy, still, d),
-        described(found[0], still, d), logsum, delta, sizes.n, sizes.m, sizes.heads, sizes.all_heads, blocks, section,
-        scale * LOG2_E, scale, GROUP=group, CAUSAL=sizes.causal, **constants(for_dq, sizes),
-    )  # fmt: skip
-    blocks = triton.cdiv(sizes.m, for_dkdv.block_k)
-    still, passing = for_dkdv.block_k, for_dkdv.block_q
-    dkdv_kernel[(blocks * sizes.batch * sizes.kv_heads,)](
-        described(q, passing, d), described(k, still, d), described(v, still, d), described(dy, passing, d),
-        described(found[1], still, d), described(found[2], still, d), logsum, delta,
-        sizes.n, sizes.m, sizes.heads, blocks, scale * LOG2_E, scale,
-        GROUP=group, CAUSAL=sizes.causal, **constants(for_dkdv, sizes),
-    )  # fmt: skip
 
 
-def constants(plan: Plan, sizes: Sizes) -> dict[str, int]:
+def constants(plan: Plan, sizes: Sizes) -> dict[str, int | None]:
     """Return a plan as a launch takes it."""
     return {
         "D": triton.next_power_of_2(sizes.d),
@@ -573,4 +519,5 @@ def constants(plan: Plan, sizes: Sizes) -> dict[str, int]:
         "BLOCK_K": plan.block_k,
         "num_warps": plan.num_warps,
         "num_stages": plan.num_stages,
+        "maxnreg": plan.max_registers,
     }

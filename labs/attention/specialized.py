@@ -343,8 +343,8 @@ def check(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, device: Device) -> 
         )
     if not runs_on(device):
         raise CannotAttend(
-            f"Triton {triton.__version__} starts warps with tasks in another way than this kernel: install Triton 3.7, "
-            "or use fast.attention"
+            f"Triton {triton.__version__} starts warps with tasks in another way than this kernel: install 3.6 or "
+            "later, or use fast.attention"
         )
     for name, tensor in (("q", q), ("k", k), ("v", v)):
         if tensor.dim() != 3 or 0 in tensor.shape or not tensor.is_contiguous():

@@ -4,10 +4,10 @@ Run in a process of its own, without TRITON_INTERPRET:
 
     python compile_kernels.py MODULE.py < jobs.json
 
-where each job is {"kernel", "dtype", "capability", "constants", "num_warps"}, and where needed "num_stages"; "types" of
-arguments that are neither pointers to dtype nor integers; "descriptors", the blocks of arguments that are tensor
-descriptors; "odd", arguments that 16 need not divide; and "float32_plan" or "specialized_plan", from which the module
-makes the constants of a kernel in Gluon.
+where each job is {"kernel", "dtype", "capability", "constants", "num_warps"}, and where needed "num_stages" and
+"maxnreg"; "descriptors", the blocks of arguments that are tensor descriptors; "types" of arguments that are neither
+pointers to dtype nor integers nor descriptors of dtype; "odd", arguments that 16 need not divide; and for a kernel in
+Gluon "float32_plan" or "specialized_plan", from which the module makes its constants.
 """
 
 import importlib.util
@@ -22,6 +22,9 @@ from triton.experimental.gluon._runtime import GluonASTSource, GluonJITFunction
 
 from mlsys.grading.kernels.compiler_report import assemble
 
+OPTIONS = ("num_warps", "num_stages", "maxnreg")
+"""Options of the compiler that a job may give."""
+
 
 def compile_job(module, job):
     """Shared memory, registers, spilled bytes and telling instructions of one kernel on one architecture."""
@@ -32,7 +35,7 @@ def compile_job(module, job):
     types = {name: f"*{job['dtype']}" if name.endswith("_ptr") else "i32" for name in kernel.arg_names}
     descriptors = job.get("descriptors", {})
     source = GluonASTSource if isinstance(kernel, GluonJITFunction) else ASTSource
-    options, layouts = {name: job[name] for name in ("num_warps", "num_stages") if name in job}, {}
+    options, layouts = {name: job[name] for name in OPTIONS if name in job}, {}
     if "float32_plan" in job:
         constants |= module.float32_layouts(module.Plan(**job["float32_plan"]))
         layouts = {name: f",{module.plain_shared(len(block))!r}" for name, block in descriptors.items()}
@@ -42,7 +45,7 @@ def compile_job(module, job):
         constants |= module.layouts(plan, job["d"]) | {"REGISTERS": module.REGISTERS}
         layouts = {name: f",{module.shared_layout(len(block))!r}" for name, block in descriptors.items()}
     blocks = {name: f"{block}{layouts.get(name, '')}" for name, block in descriptors.items()}
-    types |= job.get("types", {}) | {name: f"tensordesc<{job['dtype']}{block}>" for name, block in blocks.items()}
+    types |= {name: f"tensordesc<{job['dtype']}{block}>" for name, block in blocks.items()} | job.get("types", {})
     signature = types | dict.fromkeys(constants, "constexpr")
     odd = {*constants, *descriptors, *job.get("odd", ())}
     others = [name for name in kernel.arg_names if name not in odd]
