@@ -187,11 +187,13 @@ def plans(fast: ModuleType) -> Iterator[tuple[Any, tuple[str, ...]]]:
     yield usual, (FUSED, PERSISTENT)
     yield replace(usual, overlap=True), (FUSED,)
     choices = {
-        "qkv": (4, 8, 16, 32),
+        "qkv": (8, 16, 32),
         "project": (4, 8, 16),
-        "up": (4, 8, 16, 32),
-        "down": (1, 2, 4, 8),
-        "head": (4, 8, 16, 32),
+        "up": (8, 16, 32),
+        "down": (2, 4, 8),
+        "head": (8, 16, 32),
+        "piece": (128, 256),
+        "long_piece": (256, 512, 1024),
         "splits": (2, 4, 8),
         "keys": (64, 128, 256),
         "num_warps": (4, 8, 16),

@@ -6,10 +6,15 @@ before the first number arrives. All kernels here therefore do as much as they c
 for all that no kernel computes: weights, gains, shifts, biases. With `Plan.overlap` a kernel of a Hopper GPU does so
 while the one before it still runs.
 
-- `qkv_kernel` normalizes its input in every program anew, which costs 768 additions, and saves a kernel. Queries go to
-  a buffer, keys and values straight into the cache.
+- A program holds its rows of weights as tiles, in which each row lies in one warp, so that the sum of a row needs no
+  shared memory, and stores its sums from the threads that have them.
+- Normalization is applied behind the product. With the mean m and the scale s of x, gains g and shifts b, a row w gives
+  sum w (g s (x - m) + b) = s (sum (w g) x - m sum w g) + sum w b, and the last two sums are computed once for a model.
+  So weights meet gains before x arrives, and every warp finds m and s in the same pass as its product.
+- `qkv_kernel` puts queries into a buffer, keys and values straight into the cache.
 - `attend_kernel` splits the tokens of a head over several programs, for twelve heads alone would leave most of the GPU
-  without work. Each leaves its sums, its maximum and its total.
+  without work. It asks for all keys and values but the newest before those are there. Each program leaves the average
+  of its values and the logarithm of their weights' sum.
 - `project_kernel` puts these together itself, so no kernel is needed for that.
 - The head keeps no scores: a program's best one and its token become one 64-bit number, and `atomic_max` finds the
   largest. The next token's first kernel takes the token out of it, so nothing returns to the host and one CUDA graph
@@ -20,6 +25,8 @@ while the one before it still runs.
 
 # A kernel's parameters are pointers and constants of Triton's compiler, for which Python has no types.
 # mypy: disable-error-code="no-untyped-def, untyped-decorator"
+# Triton's tuples grow by +, for it has no starred ones.
+# ruff: noqa: RUF005
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -250,95 +257,265 @@ def start_kernel(
     HOLD: tl.constexpr,
     OVERLAP: tl.constexpr,
 ):
-    """Begin a token; one program."""
-    take_turns(OVERLAP)
+    """Begin a token; one program.
+
+    The other way round than `take_turns`: no kernel of this token may ask for keys before the last token has ended.
+    """
+    if OVERLAP:
+        tl.extra.cuda.gdc_wait()
+        tl.extra.cuda.gdc_launch_dependents()
     started(text_ptr, length_ptr, best_ptr, prompt, tokens_ptr, positions_ptr, x_ptr, WIDTH, BLOCK, HOLD)
 
 
 @triton.jit
+def tile_rows(weight_ptr, first, end, LONG: tl.constexpr, ROWS: tl.constexpr, PIECE: tl.constexpr):
+    """Return ROWS rows of LONG weights from row `first` on, those before `end`, as tiles of PIECE columns."""
+    n, k = first + tl.arange(0, ROWS), tl.arange(0, PIECE)
+    tiles = ()
+    for piece in tl.static_range(LONG // PIECE):
+        place = weight_ptr + (n * LONG)[:, None] + (piece * PIECE + k)[None, :]
+        tiles = tiles + (tl.load(place, mask=(n < end)[:, None], other=0.0),)
+    return tiles
+
+
+@triton.jit
+def tile_rows_with_gain(weight_ptr, gain_ptr, first, end, LONG: tl.constexpr, ROWS: tl.constexpr, PIECE: tl.constexpr):
+    """Return the same rows in float32, each column times its gain."""
+    tiles = tile_rows(weight_ptr, first, end, LONG, ROWS, PIECE)
+    place = gain_ptr + (tl.arange(0, ROWS) * 0)[:, None] + tl.arange(0, PIECE)[None, :]  # in the threads of the weights
+    gains = ()
+    for piece in tl.static_range(LONG // PIECE):
+        gains = gains + (tl.load(place + piece * PIECE).to(tl.float32),)
+    scaled = ()
+    for piece in tl.static_range(LONG // PIECE):
+        scaled = scaled + (tiles[piece].to(tl.float32) * gains[piece],)
+    return scaled
+
+
+@triton.jit
+def tile_of_row(ptr, PIECES: tl.constexpr, PIECE: tl.constexpr):
+    """Return PIECES pieces of a row that the kernel before this one has stored."""
+    pieces = ()
+    for piece in tl.static_range(PIECES):
+        pieces = pieces + (tl.load(ptr + piece * PIECE + tl.arange(0, PIECE), cache_modifier=".cg"),)
+    return pieces
+
+
+@triton.jit
+def summands(tiles, x, PIECES: tl.constexpr):
+    """Return the products of weights and x, of which each row is still to be summed."""
+    acc = tiles[0].to(tl.float32) * x[0][None, :]
+    for piece in tl.static_range(1, PIECES):
+        acc += tiles[piece].to(tl.float32) * x[piece][None, :]
+    return acc
+
+
+@triton.jit
+def normalized_products(
+    tiles, x_ptr, sums, rest, WIDTH: tl.constexpr, ROWS: tl.constexpr, PIECE: tl.constexpr, EPS: tl.constexpr
+):
+    """Return the products of rows with a normalized x; `tiles` have the gains, `sums` and `rest` are from `folded`."""
+    PIECES: tl.constexpr = WIDTH // PIECE
+    x = tile_of_row(x_ptr, PIECES, PIECE)
+    everywhere = tl.zeros((ROWS, PIECE), tl.float32)
+    total, squares = everywhere, everywhere
+    for piece in tl.static_range(PIECES):
+        one = x[piece][None, :] + everywhere
+        total += one
+        squares += one * one
+    product, mean = tl.sum(summands(tiles, x, PIECES), 1), tl.sum(total, 1) / WIDTH
+    scale = tl.rsqrt(tl.maximum(tl.sum(squares, 1) / WIDTH - mean * mean, 0.0) + EPS)
+    return scale * (product - mean * sums) + rest
+
+
+@triton.jit
+def number_of_row(ptr, mask, IN_PLACE: tl.constexpr):
+    """Return a float32 for each row; with IN_PLACE the threads that have the row's sum load it, not others for them."""
+    if IN_PLACE:
+        number = tl.inline_asm_elementwise(
+            "{ .reg .pred p; setp.ne.s32 p, $2, 0; mov.b32 $0, 0; @p ld.relaxed.gpu.global.b32 $0, [$1]; }",
+            "=&r,l,r", [ptr, mask.to(tl.int32)], dtype=tl.int32, is_pure=False, pack=1,
+        ).to(tl.float32, bitcast=True)  # fmt: skip
+    else:
+        number = tl.load(ptr, mask=mask, other=0.0)
+    return number
+
+
+@triton.jit
+def store_number_of_row(ptr, value, mask, IN_PLACE: tl.constexpr):
+    """Store a number for each row; with IN_PLACE the threads that have the row's sum do so."""
+    kept = value.to(ptr.dtype.element_ty)
+    if IN_PLACE and kept.dtype.primitive_bitwidth == 32:
+        tl.inline_asm_elementwise(
+            "{ .reg .pred p; setp.ne.s32 p, $3, 0; @p st.global.b32 [$1], $2; mov.b32 $0, 0; }",
+            "=r,l,r,r", [ptr, kept.to(tl.int32, bitcast=True), mask.to(tl.int32)],
+            dtype=tl.int32, is_pure=False, pack=1,
+        )  # fmt: skip
+    elif IN_PLACE:
+        tl.inline_asm_elementwise(
+            "{ .reg .pred p; setp.ne.s32 p, $3, 0; @p st.global.b16 [$1], $2; mov.b32 $0, 0; }",
+            "=r,l,h,r", [ptr, kept.to(tl.int16, bitcast=True), mask.to(tl.int32)],
+            dtype=tl.int32, is_pure=False, pack=1,
+        )  # fmt: skip
+    else:
+        tl.store(ptr, kept, mask=mask)
+
+
+@triton.jit
 def qkv_kernel(
-    x_ptr, gain_ptr, shift_ptr, weight_ptr, bias_ptr, length_ptr, q_ptr, cache_ptr, WIDTH,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr, EPS: tl.constexpr, OVERLAP: tl.constexpr,
+    x_ptr, gain_ptr, weight_ptr, sums_ptr, rest_ptr, length_ptr, q_ptr, cache_ptr,
+    WIDTH: tl.constexpr, PIECE: tl.constexpr, ROWS: tl.constexpr, EPS: tl.constexpr, IN_PLACE: tl.constexpr,
+    OVERLAP: tl.constexpr,
 ):  # fmt: skip
     """Normalize, and compute ROWS queries, keys or values; keys and values go to the newest place of the cache."""
-    n, end = tl.program_id(0) * ROWS + tl.arange(0, ROWS), 3 * WIDTH
-    weights = rows_of(weight_ptr, n, end, WIDTH, BLOCK)
-    gain, shift = vector_of(gain_ptr, WIDTH, BLOCK), vector_of(shift_ptr, WIDTH, BLOCK)
-    biases = biases_of(bias_ptr, n, end)
+    first, end = tl.program_id(0) * ROWS, 3 * WIDTH
+    n = first + tl.arange(0, ROWS)
+    tiles = tile_rows_with_gain(weight_ptr, gain_ptr, first, end, WIDTH, ROWS, PIECE)
+    sums, rest = number_of_row(sums_ptr + n, n < end, IN_PLACE), number_of_row(rest_ptr + n, n < end, IN_PLACE)
     take_turns(OVERLAP)
     kv_ptr = cache_ptr + (tl.load(length_ptr) - 1) * 2 * WIDTH
-    total = products(weights, normalized(x_ptr, gain, shift, WIDTH, BLOCK, EPS))
-    store_qkv(biased(total, biases), n, end, q_ptr, kv_ptr, WIDTH)
+    total = normalized_products(tiles, x_ptr, sums, rest, WIDTH, ROWS, PIECE, EPS)
+    store_number_of_row(q_ptr + n, total, n < WIDTH, IN_PLACE)
+    store_number_of_row(kv_ptr + n - WIDTH, total, (n < end) & (n >= WIDTH), IN_PLACE)
 
 
 @triton.jit
 def attend_kernel(
-    q_ptr, cache_ptr, part_ptr, length_ptr, WIDTH,
-    HEAD: tl.constexpr, SPLITS: tl.constexpr, KEYS: tl.constexpr, OVERLAP: tl.constexpr,
+    q_ptr, cache_ptr, averages_ptr, logs_ptr, length_ptr, positions,
+    WIDTH: tl.constexpr, HEAD: tl.constexpr, SPLITS: tl.constexpr, KEYS: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
-    """Attend to a share of the tokens of a head per program."""
+    """Attend to a share of the tokens of a head: the average of its values, and the logarithm of their weights' sum.
+
+    A share is each SPLITS-th group of KEYS tokens. Those of the first group are asked for before the length is known.
+    """
+    head, split = tl.program_id(0) // SPLITS, tl.program_id(0) % SPLITS
+    d = tl.arange(0, HEAD)
+    t = split * KEYS + tl.arange(0, KEYS)
+    place = cache_ptr + (t * 2 * WIDTH)[:, None] + head * HEAD + d[None, :]
+    k = tl.load(place, mask=(t < positions)[:, None], other=0.0, cache_modifier=".cg")
+    v = tl.load(place + WIDTH, mask=(t < positions)[:, None], other=0.0, cache_modifier=".cg")
     take_turns(OVERLAP)
-    attended(tl.program_id(0), q_ptr, cache_ptr, part_ptr, tl.load(length_ptr), WIDTH, HEAD, SPLITS, KEYS)
+    length = tl.load(length_ptr)
+    newest = cache_ptr + (length - 1) * 2 * WIDTH + head * HEAD + d
+    k_newest = tl.load(newest, cache_modifier=".cg").to(tl.float32)
+    v_newest = tl.load(newest + WIDTH, cache_modifier=".cg").to(tl.float32)
+    q = tl.load(q_ptr + head * HEAD + d, cache_modifier=".cg") * (HEAD**-0.5)
+    top = tl.full((), -1e30, tl.float32)
+    total = tl.zeros((), tl.float32)
+    acc = tl.zeros((HEAD,), tl.float32)
+    for first in range(split * KEYS, length, SPLITS * KEYS):
+        t = first + tl.arange(0, KEYS)
+        if first >= SPLITS * KEYS:
+            place = cache_ptr + (t * 2 * WIDTH)[:, None] + head * HEAD + d[None, :]
+            k = tl.load(place, mask=(t < length)[:, None], other=0.0, cache_modifier=".cg")
+            v = tl.load(place + WIDTH, mask=(t < length)[:, None], other=0.0, cache_modifier=".cg")
+        is_newest, seen = (t == length - 1)[:, None], (t < length)[:, None]
+        keys = tl.where(is_newest, k_newest[None, :], k.to(tl.float32))
+        values = tl.where(is_newest, v_newest[None, :], tl.where(seen, v.to(tl.float32), 0.0))
+        scores = tl.where(t < length, tl.sum(keys * q[None, :], 1), -1e30)
+        higher = tl.maximum(top, tl.max(scores, 0))
+        shares = tl.exp(scores - higher)
+        less = tl.exp(top - higher)
+        total = total * less + tl.sum(shares, 0)
+        acc = acc * less + tl.sum(shares[:, None] * values, 0)
+        top = higher
+    total_or_one = tl.where(total > 0, total, 1.0)  # a share without tokens has none
+    tl.store(averages_ptr + split * WIDTH + head * HEAD + d, acc / total_or_one)
+    tl.store(logs_ptr + split * (WIDTH // HEAD) + head, tl.where(total > 0, top + tl.log(total_or_one), -1e30))
+
+
+@triton.jit
+def attended_row(
+    averages_ptr, logs_ptr, WIDTH: tl.constexpr, HEAD: tl.constexpr, SPLITS: tl.constexpr, PIECE: tl.constexpr
+):
+    """Return attention's result of all heads, in pieces, from the shares of their tokens."""
+    PIECES: tl.constexpr = WIDTH // PIECE
+    averages = tile_of_row(averages_ptr, SPLITS * PIECES, PIECE)
+    logs = ()
+    for number in tl.static_range(SPLITS * PIECES):
+        head = (number * PIECE + tl.arange(0, PIECE)) // HEAD
+        logs = logs + (tl.load(logs_ptr + head, cache_modifier=".cg"),)
+    pieces = ()
+    for piece in tl.static_range(PIECES):
+        top = logs[piece]
+        for split in tl.static_range(1, SPLITS):
+            top = tl.maximum(top, logs[split * PIECES + piece])
+        total, acc = tl.zeros((PIECE,), tl.float32), tl.zeros((PIECE,), tl.float32)
+        for split in tl.static_range(SPLITS):
+            share = tl.exp(logs[split * PIECES + piece] - top)
+            total += share
+            acc += share * averages[split * PIECES + piece]
+        pieces = pieces + (acc / total,)
+    return pieces
 
 
 @triton.jit
 def project_kernel(
-    part_ptr, weight_ptr, bias_ptr, x_ptr, WIDTH,
-    HEAD: tl.constexpr, SPLITS: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr, OVERLAP: tl.constexpr,
+    averages_ptr, logs_ptr, weight_ptr, bias_ptr, x_ptr,
+    WIDTH: tl.constexpr, HEAD: tl.constexpr, SPLITS: tl.constexpr, PIECE: tl.constexpr, ROWS: tl.constexpr,
+    IN_PLACE: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
     """Join the shares of attention, and add ROWS rows of its projection to x."""
-    n = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    weights = rows_of(weight_ptr, n, WIDTH, WIDTH, BLOCK)
-    biases = biases_of(bias_ptr, n, WIDTH)
+    first = tl.program_id(0) * ROWS
+    n = first + tl.arange(0, ROWS)
+    tiles = tile_rows(weight_ptr, first, WIDTH, WIDTH, ROWS, PIECE)
+    biases = number_of_row(bias_ptr + n, n < WIDTH, IN_PLACE)
     take_turns(OVERLAP)
-    x = tl.load(x_ptr + n, mask=n < WIDTH, other=0.0)
-    total = biased(products(weights, joined(part_ptr, WIDTH, HEAD, SPLITS, BLOCK)), biases)
-    tl.store(x_ptr + n, x + total, mask=n < WIDTH)
+    x = number_of_row(x_ptr + n, n < WIDTH, IN_PLACE)
+    attended_pieces = attended_row(averages_ptr, logs_ptr, WIDTH, HEAD, SPLITS, PIECE)
+    total = tl.sum(summands(tiles, attended_pieces, WIDTH // PIECE), 1)
+    store_number_of_row(x_ptr + n, x + total + biases, n < WIDTH, IN_PLACE)
 
 
 @triton.jit
 def up_kernel(
-    x_ptr, gain_ptr, shift_ptr, weight_ptr, bias_ptr, hidden_ptr, WIDTH,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr, EPS: tl.constexpr, OVERLAP: tl.constexpr,
+    x_ptr, gain_ptr, weight_ptr, sums_ptr, rest_ptr, hidden_ptr,
+    WIDTH: tl.constexpr, PIECE: tl.constexpr, ROWS: tl.constexpr, EPS: tl.constexpr, IN_PLACE: tl.constexpr,
+    OVERLAP: tl.constexpr,
 ):  # fmt: skip
     """Normalize, and compute ROWS numbers of the MLP's hidden layer, with GELU."""
-    n, end = tl.program_id(0) * ROWS + tl.arange(0, ROWS), 4 * WIDTH
-    weights = rows_of(weight_ptr, n, end, WIDTH, BLOCK)
-    gain, shift = vector_of(gain_ptr, WIDTH, BLOCK), vector_of(shift_ptr, WIDTH, BLOCK)
-    biases = biases_of(bias_ptr, n, end)
+    first, end = tl.program_id(0) * ROWS, 4 * WIDTH
+    n = first + tl.arange(0, ROWS)
+    tiles = tile_rows_with_gain(weight_ptr, gain_ptr, first, end, WIDTH, ROWS, PIECE)
+    sums, rest = number_of_row(sums_ptr + n, n < end, IN_PLACE), number_of_row(rest_ptr + n, n < end, IN_PLACE)
     take_turns(OVERLAP)
-    total = products(weights, normalized(x_ptr, gain, shift, WIDTH, BLOCK, EPS))
-    tl.store(hidden_ptr + n, gelu(biased(total, biases)), mask=n < end)
+    total = normalized_products(tiles, x_ptr, sums, rest, WIDTH, ROWS, PIECE, EPS)
+    store_number_of_row(hidden_ptr + n, gelu(total), n < end, IN_PLACE)
 
 
 @triton.jit
 def down_kernel(
-    hidden_ptr, weight_ptr, bias_ptr, x_ptr, WIDTH,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr, OVERLAP: tl.constexpr,
+    hidden_ptr, weight_ptr, bias_ptr, x_ptr,
+    WIDTH: tl.constexpr, PIECE: tl.constexpr, ROWS: tl.constexpr, IN_PLACE: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
-    """Add ROWS rows of the MLP's second layer to x; a row has four pieces of WIDTH."""
-    n = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    first, second, third, fourth = pieces_of(weight_ptr, n, WIDTH, WIDTH, BLOCK)
-    biases = biases_of(bias_ptr, n, WIDTH)
+    """Add ROWS rows of the MLP's second layer to x."""
+    PIECES: tl.constexpr = 4 * WIDTH // PIECE
+    first = tl.program_id(0) * ROWS
+    n = first + tl.arange(0, ROWS)
+    tiles = tile_rows(weight_ptr, first, WIDTH, 4 * WIDTH, ROWS, PIECE)
+    biases = number_of_row(bias_ptr + n, n < WIDTH, IN_PLACE)
     take_turns(OVERLAP)
-    x = tl.load(x_ptr + n, mask=n < WIDTH, other=0.0)
-    total = products_of_pieces(first, second, third, fourth, hidden_ptr, WIDTH, BLOCK)
-    tl.store(x_ptr + n, x + biased(total, biases), mask=n < WIDTH)
+    x = number_of_row(x_ptr + n, n < WIDTH, IN_PLACE)
+    total = tl.sum(summands(tiles, tile_of_row(hidden_ptr, PIECES, PIECE), PIECES), 1)
+    store_number_of_row(x_ptr + n, x + total + biases, n < WIDTH, IN_PLACE)
 
 
 @triton.jit
 def head_kernel(
-    x_ptr, gain_ptr, shift_ptr, tokens_ptr, best_ptr, scores_ptr, WIDTH, VOCABULARY,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr, EPS: tl.constexpr, SCORES: tl.constexpr, OVERLAP: tl.constexpr,
+    x_ptr, gain_ptr, tokens_ptr, sums_ptr, rest_ptr, best_ptr, scores_ptr, VOCABULARY,
+    WIDTH: tl.constexpr, PIECE: tl.constexpr, ROWS: tl.constexpr, EPS: tl.constexpr, SCORES: tl.constexpr,
+    IN_PLACE: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
     """Normalize, score ROWS tokens, and keep the best; with SCORES all of them are stored."""
-    n = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    weights = rows_of(tokens_ptr, n, VOCABULARY, WIDTH, BLOCK)
-    gain, shift = vector_of(gain_ptr, WIDTH, BLOCK), vector_of(shift_ptr, WIDTH, BLOCK)
+    first = tl.program_id(0) * ROWS
+    n = first + tl.arange(0, ROWS)
+    known = n < VOCABULARY
+    tiles = tile_rows_with_gain(tokens_ptr, gain_ptr, first, VOCABULARY, WIDTH, ROWS, PIECE)
+    sums, rest = number_of_row(sums_ptr + n, known, IN_PLACE), number_of_row(rest_ptr + n, known, IN_PLACE)
     take_turns(OVERLAP)
-    scores = products(weights, normalized(x_ptr, gain, shift, WIDTH, BLOCK, EPS))
+    scores = normalized_products(tiles, x_ptr, sums, rest, WIDTH, ROWS, PIECE, EPS)
     if SCORES:
-        tl.store(scores_ptr + n, scores, mask=n < VOCABULARY)
+        tl.store(scores_ptr + n, scores, mask=known)
     tl.atomic_max(best_ptr, packed(scores, n, VOCABULARY))
 
 
@@ -481,7 +658,7 @@ def weightless_phases_kernel(
 
 @dataclass(frozen=True)
 class Plan:
-    """Rows of a program in each kernel, shares of attention, and warps.
+    """Rows of a program in each kernel, columns of a tile, shares of attention, and warps.
 
     Attributes:
         qkv: rows of queries, keys and values.
@@ -489,6 +666,8 @@ class Plan:
         up: rows of the MLP's first layer.
         down: rows of its second.
         head: tokens that a program scores.
+        piece: columns of a tile of weights, at most.
+        long_piece: the same in the MLP's second layer.
         splits: shares of the tokens of a head.
         keys: tokens that attention takes at once.
         num_warps: warps of a program.
@@ -498,11 +677,13 @@ class Plan:
             have compute capability `OVERLAPS` or more.
     """
 
-    qkv: int = 8
+    qkv: int = 16
     project: int = 8
-    up: int = 8
-    down: int = 2
-    head: int = 8
+    up: int = 16
+    down: int = 4
+    head: int = 16
+    piece: int = 256
+    long_piece: int = 1024
     splits: int = 4
     keys: int = 128
     num_warps: int = 8
@@ -541,9 +722,15 @@ class FastDecoder:
         self.x, self.q = (torch.zeros(width, device=device) for _ in range(2))
         self.hidden = torch.zeros(4 * width, device=device)
         self.part = torch.zeros(parts, self.head + 2, device=device)
+        self.averages = torch.zeros(self.plan.splits, width, device=device)
+        self.logs = torch.zeros(self.plan.splits, decoder.heads, device=device)
         self.scores = torch.zeros(decoder.vocabulary, device=device)
         self.two_rows = torch.zeros(2, width, device=device)
         self.prompt = 0
+        self.folded_qkv = folded(decoder.qkv_weight, decoder.norm1_gain, decoder.norm1_shift, decoder.qkv_bias)
+        self.folded_up = folded(decoder.up_weight, decoder.norm2_gain, decoder.norm2_shift, decoder.up_bias)
+        self.folded_head = folded(decoder.tokens, decoder.norm_gain, decoder.norm_shift)
+        self.projection_bias, self.down_bias = decoder.projection_bias.float(), decoder.down_bias.float()
 
     def begin(self, text: list[int]) -> None:
         """Put a text in place; the next steps read it, and then continue it.
@@ -586,37 +773,38 @@ class FastDecoder:
             hold: compute the newest token again, so that every step has the same length, as a measurement needs it.
         """
         model, plan, width = self.decoder, self.plan, self.decoder.width
-        how = self.launch_options
-        block, eps = {"BLOCK": self.block}, {"EPS": EPSILON}
+        how, eps = self.launch_options, {"EPS": EPSILON}
+        rows = {"WIDTH": width, "PIECE": piece_of(width, plan.piece), "IN_PLACE": self.x.is_cuda}
+        long_rows = rows | {"PIECE": piece_of(4 * width, plan.long_piece)}
+        attention = {"HEAD": self.head, "SPLITS": plan.splits}
         start_kernel[(1,)](
             self.text, self.length, self.best, self.prompt, model.tokens, model.positions, self.x, width,
-            HOLD=int(hold), **block, **how,
+            BLOCK=self.block, HOLD=int(hold), **how,
         )  # fmt: skip
-        attention = {"HEAD": self.head, "SPLITS": plan.splits}
         for layer in range(model.layers):
             qkv_kernel[(triton.cdiv(3 * width, plan.qkv),)](
-                self.x, model.norm1_gain[layer], model.norm1_shift[layer], model.qkv_weight[layer],
-                model.qkv_bias[layer], self.length, self.q, self.cache[layer], width,
-                ROWS=plan.qkv, **block, **eps, **how,
+                self.x, model.norm1_gain[layer], model.qkv_weight[layer], *(one[layer] for one in self.folded_qkv),
+                self.length, self.q, self.cache[layer], ROWS=plan.qkv, **rows, **eps, **how,
             )  # fmt: skip
             attend_kernel[(model.heads * plan.splits,)](
-                self.q, self.cache[layer], self.part, self.length, width, KEYS=plan.keys, **attention, **how
-            )
+                self.q, self.cache[layer], self.averages, self.logs, self.length, model.longest,
+                WIDTH=width, KEYS=plan.keys, **attention, **how,
+            )  # fmt: skip
             project_kernel[(triton.cdiv(width, plan.project),)](
-                self.part, model.projection_weight[layer], model.projection_bias[layer], self.x, width,
-                ROWS=plan.project, **attention, **block, **how,
+                self.averages, self.logs, model.projection_weight[layer], self.projection_bias[layer], self.x,
+                ROWS=plan.project, **attention, **rows, **how,
             )  # fmt: skip
             up_kernel[(triton.cdiv(4 * width, plan.up),)](
-                self.x, model.norm2_gain[layer], model.norm2_shift[layer], model.up_weight[layer],
-                model.up_bias[layer], self.hidden, width, ROWS=plan.up, **block, **eps, **how,
+                self.x, model.norm2_gain[layer], model.up_weight[layer], *(one[layer] for one in self.folded_up),
+                self.hidden, ROWS=plan.up, **rows, **eps, **how,
             )  # fmt: skip
             down_kernel[(triton.cdiv(width, plan.down),)](
-                self.hidden, model.down_weight[layer], model.down_bias[layer], self.x, width,
-                ROWS=plan.down, **block, **how,
+                self.hidden, model.down_weight[layer], self.down_bias[layer], self.x,
+                ROWS=plan.down, **long_rows, **how,
             )  # fmt: skip
         head_kernel[(triton.cdiv(model.vocabulary, plan.head),)](
-            self.x, model.norm_gain, model.norm_shift, model.tokens, self.best, self.scores, width, model.vocabulary,
-            ROWS=plan.head, SCORES=scores, **block, **eps, **how,
+            self.x, model.norm_gain, model.tokens, *self.folded_head, self.best, self.scores, model.vocabulary,
+            ROWS=plan.head, SCORES=scores, **rows, **eps, **how,
         )  # fmt: skip
 
     def persistent_step(self, *, scores: bool = False, hold: bool = False) -> None:
@@ -676,6 +864,35 @@ class FastDecoder:
         for _ in range(len(text) + count - 1):
             (step or self.step)()
         return [*self.text[len(text) : len(text) + count - 1].tolist(), self.next_token()]
+
+
+def piece_of(width: int, most: int) -> int:
+    """Return the largest power of two up to `most` that divides a width.
+
+    >>> piece_of(768, 256), piece_of(1600, 256)
+    (256, 64)
+    """
+    return min(most, width & -width)
+
+
+def folded(
+    weight: torch.Tensor, gain: torch.Tensor, shift: torch.Tensor, bias: torch.Tensor | None = None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return for each row of weights the sum of weights times gains, and bias plus that of weights times shifts.
+
+    With these, normalization can be applied behind the product; see above.
+
+    Args:
+        weight: (..., rows, width).
+        gain: (..., width).
+        shift: (..., width).
+        bias: (..., rows); none is 0.
+
+    Returns:
+        Two tensors (..., rows) in float32.
+    """
+    sums, rest = ((weight.float() * one.float()[..., None, :]).sum(-1) for one in (gain, shift))
+    return sums, rest if bias is None else rest + bias.float()
 
 
 def check(decoder: Decoder) -> None:

@@ -70,7 +70,7 @@ def test_greedy_tokens_are_the_references(way):
     given = model(layers=1)
     right, lead = given.greedy([7, 1], 4)
     assert lead > 1e-3
-    ours = fast().FastDecoder(given, plan(splits=3))
+    ours = fast().FastDecoder(given, plan(splits=3, keys=1))  # shares without tokens, and shares of two groups
     assert ours.greedy([7, 1], 4, getattr(ours, way)) == right
 
 
@@ -100,6 +100,42 @@ def test_the_best_token_is_the_lowest_of_equal_ones_and_of_negative_scores():
         assert int(ordered.argmax()) == int(some.argmax())
 
 
+def test_normalization_behind_the_product_is_that_before_it():
+    generator = torch.Generator().manual_seed(2)
+    x = 3 + torch.randn(64, generator=generator, dtype=torch.float64)
+    weight, gain, shift, bias = (
+        torch.randn(*size, generator=generator) for size in [(2, 5, 64), (2, 64), (2, 64), (2, 5)]
+    )
+    sums, rest = fast().folded(weight, gain, shift, bias)
+    scale = (x.var(correction=0) + 1e-5) ** -0.5
+    for layer in range(2):
+        wide = (one[layer].double() for one in (gain, shift, weight, bias))
+        normed = torch.nn.functional.layer_norm(x, (64,), *(next(wide) for _ in range(2)), eps=1e-5)
+        right = torch.nn.functional.linear(normed, *wide)
+        ours = scale * ((weight * gain[:, None]).double()[layer] @ x - x.mean() * sums[layer]) + rest[layer]
+        torch.testing.assert_close(ours, right, rtol=0, atol=1e-4)
+
+
+def test_pieces_divide_every_width():
+    for width in (16, 48, 768, 1600, 2048):
+        piece = fast().piece_of(width, 256)
+        assert width % piece == 0
+        assert piece in (16, 64, 256)
+        assert piece == 256 or width % (2 * piece)
+
+
+def test_a_row_of_equal_numbers_is_normalized():
+    """Its variance is 0, and rounding must not make it negative."""
+    given = model(layers=1)
+    given = dataclasses.replace(
+        given, positions=torch.zeros_like(given.positions), tokens=torch.full_like(given.tokens, 33.3)
+    )
+    ours = fast().FastDecoder(given, plan())
+    ours.begin([5])
+    ours.step(scores=True)
+    assert ours.scores.isfinite().all()
+
+
 def test_rows_of_all_programs_of_the_persistent_kernel_fit_its_blocks():
     given = random_decoder(layers=1, width=768, heads=12, vocabulary=64, positions=4)
     for programs in (80, 108, 132, 148):
@@ -121,7 +157,8 @@ def test_steps_without_weights_pass_a_row_on_in_both_ways():
 
 POINTERS = {
     "x_ptr": "*fp32", "q_ptr": "*fp32", "part_ptr": "*fp32", "hidden_ptr": "*fp32", "scores_ptr": "*fp32",
-    "y_ptr": "*fp32", "rows_ptr": "*fp32",
+    "y_ptr": "*fp32", "rows_ptr": "*fp32", "averages_ptr": "*fp32", "logs_ptr": "*fp32",
+    "sums_ptr": "*fp32", "rest_ptr": "*fp32", "bias_ptr": "*fp32",
     "length_ptr": "*i32", "text_ptr": "*i32", "count_ptr": "*i32", "best_ptr": "*i64",
 }  # fmt: skip
 
@@ -130,7 +167,10 @@ def job(kernel, warps, **constants):
     """A kernel on GPT-2's shapes in bf16."""
     names = inspect.signature(getattr(fast(), kernel).fn).parameters
     odd = [name for name in ("VOCABULARY", "layers", "heads", "prompt") if name in names]
-    constants |= {name: value for name, value in {"BLOCK": 1024, "EPS": 1e-5}.items() if name in names}
+    usual = {"BLOCK": 1024, "EPS": 1e-5, "PIECE": fast().Plan().piece, "IN_PLACE": True}
+    if not {"WIDTH", "BLOCK"} <= names.keys():  # kernels with blocks take widths as numbers
+        usual["WIDTH"] = 768
+    constants = {name: value for name, value in usual.items() if name in names} | constants
     types = {name: kind for name, kind in POINTERS.items() if name in names}
     made = {"kernel": kernel, "num_warps": warps, "constants": constants, "types": types, "odd": odd}
     return made | {"dtype": "bf16", "capability": 90}
@@ -148,7 +188,7 @@ def test_the_kernels_compile_for_hopper_and_load_weights_in_wide_pieces(overlap)
         job("attend_kernel", warps, OVERLAP=overlap, KEYS=usual.keys, **split),
         job("project_kernel", warps, OVERLAP=overlap, ROWS=usual.project, **split),
         job("up_kernel", warps, OVERLAP=overlap, ROWS=usual.up),
-        job("down_kernel", warps, OVERLAP=overlap, ROWS=usual.down),
+        job("down_kernel", warps, OVERLAP=overlap, ROWS=usual.down, PIECE=usual.long_piece),
         job("head_kernel", warps, OVERLAP=overlap, ROWS=usual.head, SCORES=False),
         job(
             "persistent_kernel", usual.persistent_warps, KEYS=usual.keys, WIDE=32, NARROW=8,
