@@ -33,6 +33,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from mlsys.errors import UserError
 from mlsys.measure.device import Device, detect_device
+from mlsys.runtime.launches import remembered
 
 NEEDS = (9, 0)
 """Compute capability from which GPUs have a TMA."""
@@ -395,14 +396,29 @@ def attention(
     Raises:
         CannotAttend: a shape, a stride, a dtype or a device that the kernels do not take.
     """
+    out, logsum = torch.empty_like(q), torch.empty(q.shape[:3], dtype=torch.float32, device=q.device)
+    attend(q, k, v, out, logsum, causal, scale, plan)
+    return out, logsum
+
+
+@remembered
+def attend(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    out: torch.Tensor,
+    logsum: torch.Tensor,
+    causal: bool,
+    scale: float | None,
+    plan: Plan | None,
+) -> None:
+    """Write what `attention` returns into `out` and `logsum`, after a check that the kernel can take all of it."""
     sizes = sizes_of(q, k, v, causal)
     scale = sizes.d**-0.5 if scale is None else scale
     check({"q": q, "k": k, "v": v}, scale)
     device = detect_device()
     check_device(device)
-    out, logsum = torch.empty_like(q), torch.empty(q.shape[:3], dtype=torch.float32, device=q.device)
     launch_forward(q, k, v, out, logsum, sizes, scale, plan or plan_of(PLANS, sizes, device), device)
-    return out, logsum
 
 
 def gradients(

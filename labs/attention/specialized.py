@@ -46,6 +46,7 @@ from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
 from mlsys.errors import UserError
 from mlsys.measure.device import Device, detect_device
+from mlsys.runtime.launches import remembered
 
 NEEDS = (9, 0)
 """Compute capability whose `wgmma` products the kernel issues; later GPUs have others."""
@@ -381,13 +382,21 @@ def attention(
     Raises:
         CannotAttend: a shape, a stride, a dtype or a device that the kernel does not take.
     """
+    out, logsum = torch.empty_like(q), torch.empty(q.shape[:2], dtype=torch.float32, device=q.device)
+    attend(q, k, v, out, logsum, causal)
+    return out, logsum
+
+
+@remembered
+def attend(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, out: torch.Tensor, logsum: torch.Tensor, causal: bool
+) -> None:
+    """Write what `attention` returns into `out` and `logsum`, after a check that the kernel can take all of it."""
     device = detect_device()
     check(q, k, v, device)
-    out, logsum = torch.empty_like(q), torch.empty(q.shape[:2], dtype=torch.float32, device=q.device)
     each = 2 * 2 * k.numel() / q.shape[0]  # bytes of keys and values for each head of queries
     section = max(1, min(q.shape[0], int(device.cache_bytes / 2 / each)))
     launch(q, k, v, out, logsum, PLANS[q.shape[2]], causal, section, device.multiprocessors)
-    return out, logsum
 
 
 def launch(

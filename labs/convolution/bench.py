@@ -10,6 +10,9 @@ that does all three. Then one layer with a copy of its windows and without, and 
 | fast convolution + bias + ReLU | the plan | the same |
 | convolution routes | copy of the windows, product with the copy, copy then product, one kernel | the same |
 | depthwise convolution | cuDNN | the same |
+| fast convolution, host | launch alone | the same |
+
+The last row is the host's own time for a call, of a layer so small that the GPU never keeps it waiting.
 
 `python labs/convolution/bench.py` measures every plan that may suit a layer, on one GPU, and prints which is best.
 """
@@ -23,7 +26,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import astuple
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -54,6 +57,9 @@ ROUTES_LAYER = (32, 128, 56, 56, 256, 3, 3, 1, 1)
 
 DEPTHWISE_LAYER = (32, 256, 56, 56, 256, 3, 3, 1, 1, 256)
 """Sizes of the layer with a filter per channel."""
+
+HOST_LAYER = (1, 64, 8, 8, 64, 3, 3, 1, 1)
+"""Sizes of the layer whose call is timed on the host."""
 
 PIECE = torch.complex128
 """Widest type that torch copies, 16 bytes: only the bits count."""
@@ -166,7 +172,7 @@ class Case:
 
 
 def rows(names: dict[str, Any], ceilings: Ceilings) -> Iterator[Row]:
-    """Time the fastest kernel on every layer, alone and with bias and ReLU; then the routes, and a depthwise layer."""
+    """Time the fastest kernel on every layer, alone and with bias and ReLU; the routes; a depthwise layer; the host."""
     prepare()
     if (ceilings.device.capability or (0, 0)) < fast_module().NEEDS:
         return
@@ -180,6 +186,7 @@ def rows(names: dict[str, Any], ceilings: Ceilings) -> Iterator[Row]:
             yield product_row(name, tile_of(plan), case, call, case.peers(fused=fused), ceilings)
     yield from routes(ceilings)
     yield depthwise(ceilings)
+    yield host()
 
 
 def tile_of(plan: Any) -> str:
@@ -259,6 +266,15 @@ def depthwise(ceilings: Ceilings) -> Row:
     call = case.library(LAST, fused=False)
     moved = case.x.nbytes + case.w.nbytes + call().nbytes
     return bandwidth_row("depthwise convolution", "cuDNN", case, call, peers, moved, ceilings)
+
+
+def host() -> Row:
+    """Time a call of the fastest convolution, and of cuDNN's by torch, on the host."""
+    case = Case(fast_module().Layer(*HOST_LAYER))
+    call, peers = partial(case.fast.convolve, case.x, case.w, **case.where), {"cuDNN": case.library(LAST, fused=False)}
+    return row(
+        "lab", "fast convolution, host", "launch alone", case.shape, FORMAT, call=call, peers=peers, on_gpu=False
+    )
 
 
 def prepare() -> None:

@@ -22,6 +22,7 @@ Neither kernel divides in its loop over taps and channels: the next tap is found
 # mypy: disable-error-code="no-untyped-def, untyped-decorator"
 
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from itertools import product
 from math import prod
 
@@ -33,6 +34,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 from mlsys.errors import UserError
 from mlsys.measure.device import Device, detect_device
 from mlsys.ops.window import conv_output_size
+from mlsys.runtime.launches import remembered
 
 NEEDS_FOR_COPIES = (9, 0)
 """Compute capability from which GPUs have a TMA."""
@@ -217,12 +219,12 @@ class Layer:
     padding: int = 0
     groups: int = 1
 
-    @property
+    @cached_property
     def p(self) -> int:
         """Rows of the result."""
         return conv_output_size(self.h, self.r, self.stride, self.padding)
 
-    @property
+    @cached_property
     def q(self) -> int:
         """Columns of the result."""
         return conv_output_size(self.w, self.s, self.stride, self.padding)
@@ -322,6 +324,7 @@ def gather_plans(layer: Layer) -> list[Plan]:
     return [Plan(pixels, filters, warps, 3, copies=False, step=step) for pixels, warps in tiles]
 
 
+@lru_cache
 def plan_of(layer: Layer, device: Device) -> Plan:
     """The plan with the least estimated time."""
     plans = candidates(layer, device)
@@ -371,16 +374,25 @@ def layer_of(x: torch.Tensor, w: torch.Tensor, stride: int, padding: int, groups
     Raises:
         CannotConvolve: shapes that do not go together, with what to give.
     """
-    if x.dim() != 4 or w.dim() != 4:
-        raise CannotConvolve(
-            f"shapes {tuple(x.shape)} and {tuple(w.shape)}: give images (n, c, h, w) and filters (k, c / groups, r, s)"
-        )
     for name, value, least in (("stride", stride, 1), ("padding", padding, 0), ("groups", groups, 1)):
         if type(value) is not int or value < least:
             raise CannotConvolve(f"{name} is {value!r}: give one integer, {least} or more, for both directions")
-    (n, c, h, width), (k, c_group, r, s) = x.shape, w.shape
-    if 0 in (*x.shape, *w.shape):
-        raise CannotConvolve(f"shapes {tuple(x.shape)} and {tuple(w.shape)}: every side must be 1 or more")
+    return layer_of_shapes(x.shape, w.shape, stride, padding, groups)
+
+
+@lru_cache
+def layer_of_shapes(images: tuple[int, ...], filters: tuple[int, ...], stride: int, padding: int, groups: int) -> Layer:
+    """The sizes of a call with tensors of these shapes.
+
+    Raises:
+        CannotConvolve: shapes that do not go together, with what to give.
+    """
+    shapes = f"shapes {tuple(images)} and {tuple(filters)}"
+    if len(images) != 4 or len(filters) != 4:
+        raise CannotConvolve(f"{shapes}: give images (n, c, h, w) and filters (k, c / groups, r, s)")
+    (n, c, h, width), (k, c_group, r, s) = images, filters
+    if 0 in (*images, *filters):
+        raise CannotConvolve(f"{shapes}: every side must be 1 or more")
     if c % groups or k % groups or c // groups != c_group:
         raise CannotConvolve(
             f"{c} channels, {k} filters of {c_group} channels, {groups} groups: groups must divide both, and "
@@ -465,14 +477,28 @@ def convolve(
         CannotConvolve: a shape, a stride, a dtype or a device that the kernels do not take.
     """
     layer = layer_of(x, w, stride, padding, groups)
-    check(x, w, bias, out, layer)
-    device = detect_device()
-    check_device(device, x.dtype)
     if out is None:
         shape = (layer.n, layer.k, layer.p, layer.q)
         out = torch.empty(shape, dtype=x.dtype, device=x.device, memory_format=torch.channels_last)
-    launch(x, w, bias, out, layer, plan or plan_of(layer, device), device, relu)
+    convolve_into(x, w, bias, out, layer, plan, relu)
     return out
+
+
+@remembered
+def convolve_into(
+    x: torch.Tensor,
+    w: torch.Tensor,
+    bias: torch.Tensor | None,
+    out: torch.Tensor,
+    layer: Layer,
+    plan: Plan | None,
+    relu: bool,
+) -> None:
+    """Write the convolution into `out`, after a check that the kernels can take all of it."""
+    check(x, w, bias, out, layer)
+    device = detect_device()
+    check_device(device, x.dtype)
+    launch(x, w, bias, out, layer, plan or plan_of(layer, device), device, relu)
 
 
 def launch(

@@ -49,6 +49,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from mlsys.errors import UserError
 from mlsys.measure.device import Device, detect_device
+from mlsys.runtime.launches import remembered
 
 NEEDS = (9, 0)
 """Compute capability from which GPUs have a TMA, and tensor cores for fp8."""
@@ -673,12 +674,26 @@ def scaled_matmul(
     Raises:
         CannotMultiply: shapes, dtypes, layouts or a device that the kernel does not take.
     """
+    multiply(a, b, out, a_scale, b_scale, precise, plan)
+    return out
+
+
+@remembered
+def multiply(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    out: torch.Tensor,
+    a_scale: torch.Tensor | None,
+    b_scale: torch.Tensor | None,
+    precise: bool,
+    plan: Plan | None,
+) -> None:
+    """Do what `scaled_matmul` does, after a check that the kernel can take all of it."""
     check_product(a, b, out, a_scale, b_scale)
     device = detect_device()
     check_device(device)
     chosen = plan or product_plan(a.shape[0], b.shape[0], a.shape[1], device, out.element_size(), precise=precise)
     launch_product(a, b, out, a_scale, b_scale, precise, chosen, device)
-    return out
 
 
 def launch_product(
@@ -811,11 +826,17 @@ def int4_matmul(
     """
     if out is None:
         out = torch.empty(x.shape[0], weights.shape[0], dtype=x.dtype, device=x.device)
+    multiply_int4(x, weights, out, plan)
+    return out
+
+
+@remembered
+def multiply_int4(x: torch.Tensor, weights: Int4Weights, out: torch.Tensor, plan: Int4Plan | None) -> None:
+    """Write the product of `int4_matmul` into `out`, after a check that the kernel can take all of it."""
     check_int4(x, weights, out)
     device = detect_device()
     check_device(device)
     launch_int4(x, weights, out, plan or int4_plan(x.shape[0], *weights.shape, device))
-    return out
 
 
 @cache

@@ -2,7 +2,9 @@
 
 The tile sizes in float32 and the challenge's kernel in float16, both the lab's own; the ladder of kernels in float16,
 `ladder/`, and one of them with growing tiles; and the fastest products, `fast.py`, in float32 and bf16. All are
-replayed from CUDA graphs, as in the lab's races.
+replayed from CUDA graphs, as in the lab's races. Two more rows are for what that leaves out, the host's part of a call:
+"fast matmul, launched by the host" has the GPU's time where each call is launched when the host comes to it, and "fast
+matmul, host" the host's own time for a call, on matrices so small that the GPU never keeps it waiting.
 """
 
 import importlib
@@ -46,6 +48,8 @@ FLOAT16_TILES = (  # tile_m, tile_n, tile_k, warps: the same kernel each time
     (128, 256, 64, 8),
     (256, 256, 64, 8),  # its sums need more registers than there are
 )
+LAUNCHED_SIDES = (1024, 2048)
+HOST_SIDE = 128
 FLOAT16_TILE_SIDES = (2048, 4096, 8192)
 DRAWN = 3
 """Shapes that are drawn anew in every run, so that no plan can be made for them."""
@@ -70,6 +74,10 @@ def rows(names: dict[str, Any], ceilings: Ceilings) -> Iterator[Row]:
         drawn = [tuple(draw.randint(512, 6000) for _ in "mnk") for _ in range(DRAWN)]
         for shape in (*TENSOR_CORE_SHAPES, *drawn):
             yield fast_row(fast, ceilings, shape, "bf16")
+        for side in LAUNCHED_SIDES:
+            yield fast_row(fast, ceilings, (side, side, side), "bf16", graph=False)
+        for dtype in ("fp32", "bf16"):
+            yield host_row(fast, dtype)
     if ceilings.device.has_triton_tensor_cores:
         yield from ladder_rows(ceilings)
         yield from tile_rows(ceilings)
@@ -133,14 +141,25 @@ def lab_row(
     return product_row(ceilings, name, variant, (side, side, side), dtype, call, (a, b, out))
 
 
-def fast_row(fast: ModuleType, ceilings: Ceilings, shape: tuple[int, ...], dtype: str) -> Row:
+def fast_row(fast: ModuleType, ceilings: Ceilings, shape: tuple[int, ...], dtype: str, *, graph: bool = True) -> Row:
     """The course's fastest product of one shape, by the plan that its rule chooses."""
     a, b, out = matrices(shape, dtype)
     rule = fast.float32_plan if dtype == "fp32" else fast.tensor_core_plan
     plan = rule(*shape, ceilings.device)
     call = partial(fast.matmul, a, b, out)
     variant = f"{plan.tile_m}x{plan.tile_n}x{plan.tile_k}"
-    return product_row(ceilings, "fast matmul", variant, shape, dtype, call, (a, b, out))
+    name = "fast matmul" if graph else "fast matmul, launched by the host"
+    return product_row(ceilings, name, variant, shape, dtype, call, (a, b, out), graph=graph)
+
+
+def host_row(fast: ModuleType, dtype: str) -> Row:
+    """The host's time for a call of the fastest product, and of torch's, into a given matrix."""
+    shape = (HOST_SIDE,) * 3
+    a, b, out = matrices(shape, dtype)
+    call, peer = partial(fast.matmul, a, b, out), partial(torch.matmul, a, b, out=torch.empty_like(out))
+    return row(
+        "lab", "fast matmul, host", "launch alone", shape, dtype, call=call, peers={"cuBLAS": peer}, on_gpu=False
+    )
 
 
 def matrices(shape: tuple[int, ...], dtype: str) -> list[torch.Tensor]:
@@ -158,6 +177,8 @@ def product_row(
     dtype: str,
     call: Any,
     tensors: tuple[torch.Tensor, ...],
+    *,
+    graph: bool = True,
 ) -> Row:
     """Time a product beside the library's, after a comparison of some rows with float64."""
     a, b, out = tensors
@@ -179,7 +200,7 @@ def product_row(
         work=2 * m * n * k / 1e12,
         ceiling=ceilings.product_roof(dtype).m_as("TFLOP/s"),
         rate_unit="TFLOP/s",
-        graph=True,
+        graph=graph,
     )
 
 

@@ -27,6 +27,7 @@ no descriptor is made for C.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -40,6 +41,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from mlsys.errors import UserError
 from mlsys.measure.device import Device, detect_device
+from mlsys.runtime.launches import remembered
 
 NEEDS = (9, 0)
 """Compute capability from which GPUs have a TMA."""
@@ -251,6 +253,7 @@ ASSEMBLER_OPTIONS = "-O1"
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 
 
+@lru_cache
 def tensor_core_plan(m: int, n: int, k: int, device: Device) -> Plan:
     """The plan for a 16-bit product.
 
@@ -260,6 +263,7 @@ def tensor_core_plan(m: int, n: int, k: int, device: Device) -> Plan:
     return quickest(TENSOR_CORE_PLANS, 2, (m, n, k), device)
 
 
+@lru_cache
 def float32_plan(m: int, n: int, k: int, device: Device) -> Plan:
     """The plan for a float32 product.
 
@@ -374,16 +378,25 @@ def matmul(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor, plan: Plan | Non
     Raises:
         CannotMultiply: shapes, dtypes or devices that do not go together, or a device that cannot compute it.
     """
+    multiply(a, b, out, plan)
+    return out
+
+
+@remembered
+def multiply(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor, plan: Plan | None) -> bool:
+    """Do what `matmul` does; return whether it took a launch alone, and no copy."""
     device = detect_device()
     check(a, b, out, device)
     (m, k), n = a.shape, b.shape[1]
     if a.dtype == torch.float32:
-        result = out if out.stride(1) == 1 else aligned(out)
-        launch_float32(in_fours(a), copied(b), result, plan or float32_plan(m, n, k, device))
+        left, right, result = in_fours(a), copied(b), out if out.stride(1) == 1 else aligned(out)
+        launch_float32(left, right, result, plan or float32_plan(m, n, k, device))
     else:
-        result = aligned(out)
-        launch(copied(a), copied(b), result, plan or tensor_core_plan(m, n, k, device), device)
-    return out if result is out else out.copy_(result)
+        left, right, result = copied(a), copied(b), aligned(out)
+        launch(left, right, result, plan or tensor_core_plan(m, n, k, device), device)
+    if result is not out:
+        out.copy_(result)
+    return left is a and right is b and result is out
 
 
 def copied(x: torch.Tensor) -> torch.Tensor:

@@ -2,7 +2,9 @@
 
 import os
 import platform
+import sys
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -40,11 +42,11 @@ class Device:
 
 def torch_sees_gpu() -> bool:
     """Tell whether torch is installed and finds a CUDA GPU."""
-    if find_spec("torch") is None:
+    if "torch" not in sys.modules and find_spec("torch") is None:
         return False
     import torch
 
-    return torch.cuda.is_available()
+    return torch.cuda.is_initialized() or torch.cuda.is_available()  # the first of them answers sooner
 
 
 def interpreter_fault() -> str:
@@ -72,7 +74,15 @@ def gpu_device() -> Device:
     """Describe the current CUDA GPU; call it only where `torch_sees_gpu()`."""
     import torch
 
-    properties = torch.cuda.get_device_properties(torch.cuda.current_device())
+    return numbered_gpu(torch.cuda.current_device())
+
+
+@cache  # a process cannot get another GPU of the same number, and kernels ask at every call
+def numbered_gpu(number: int) -> Device:
+    """Describe a CUDA GPU by torch's number for it."""
+    import torch
+
+    properties = torch.cuda.get_device_properties(number)
     return Device(
         kind="gpu",
         name=properties.name,
@@ -86,6 +96,7 @@ def gpu_device() -> Device:
     )
 
 
+@cache
 def cpu_device() -> Device:
     """Describe the CPU: its model name as the kernel gives it, and the machine's memory."""
     return Device(

@@ -7,7 +7,8 @@ The memory planner is offered here: an offset for each buffer, so that none over
 >>> peak_live(buffers), plan_memory(buffers)
 (20, [0, 10, 0])
 
-`mlsys.runtime.dispatch` chooses a kernel for a shape, `mlsys.runtime.streams` simulates kernels and copies in the
+`mlsys.runtime.dispatch` chooses a kernel for a shape, `mlsys.runtime.launches` repeats launches of Triton kernels at
+little cost to the host, `mlsys.runtime.streams` simulates kernels and copies in the
 streams of a GPU, and `mlsys.runtime.batching` simulates requests that are served in batches.
 `mlsys.runtime.class_queue` simulates a class that hands in before a deadline.
 `mlsys.runtime.first_fit` and `mlsys.runtime.beam` are the two steps of the planner.

@@ -48,6 +48,37 @@ def test_what_lies_beside_a_matrix_does_not_count(dtype, k):
     torch.testing.assert_close(out, (a.double() @ b.double()).to(dtype))
 
 
+@pytest.mark.gpu
+@needs_gpu
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_repeated_launch_multiplies_what_the_matrices_hold_then(dtype):
+    a, b, out = (torch.zeros(256, 256, dtype=dtype, device="cuda") for _ in range(3))
+    fast().matmul(a, b, out)
+    graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
+    with torch.cuda.graph(graph):
+        fast().matmul(a, b, out)
+    for repeat in (lambda: fast().matmul(a, b, out), graph.replay):
+        a.copy_(torch.randn(256, 256))
+        b.copy_(torch.randn(256, 256))
+        out.fill_(float("nan"))
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            repeat()
+            found = out.clone()
+        torch.cuda.current_stream().wait_stream(stream)
+        torch.testing.assert_close(found, (a.double() @ b.double()).to(dtype))
+
+
+@pytest.mark.gpu
+@needs_gpu
+def test_matrices_that_are_copied_are_copied_at_every_call():
+    a, b = (torch.randn(65, 65, device="cuda").to(torch.bfloat16) for _ in range(2))
+    out = torch.empty_like(a)
+    for _ in range(3):
+        a.mul_(2)
+        torch.testing.assert_close(fast().matmul(a, b, out), (a.double() @ b.double()).to(torch.bfloat16))
+
+
 def matrix(sides, how):
     """Random, in memory as it is, column after column, or as a piece of a larger one."""
     rows, columns = sides
