@@ -504,11 +504,30 @@ def launch_backward(
 ) -> None:
     """Launch the three kernels of the backward pass; without a plan the rule chooses."""
     plan = plan or plan_of(BACKWARD_PLANS, sizes, device, keys_rest=True)
-    d, still, passing = sizes.d, plan.block_k, plan.block_q
-    blocks = triton.cdiv(sizes.n, passing)
-    padded = blocks * passing
+    padded = triton.cdiv(sizes.n, plan.block_q) * plan.block_q
     sums = torch.empty(q.shape, dtype=torch.float32, device=q.device)
     per_query = torch.empty((2, sizes.all_heads, padded), dtype=torch.float32, device=q.device)
+    launch_backward_in(sums, per_query, q, k, v, out, logsum, dy, found, sizes, scale, plan)
+
+
+@remembered
+def launch_backward_in(
+    sums: torch.Tensor,
+    per_query: torch.Tensor,
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    out: torch.Tensor,
+    logsum: torch.Tensor,
+    dy: torch.Tensor,
+    found: tuple[torch.Tensor, torch.Tensor, torch.Tensor],
+    sizes: Sizes,
+    scale: float,
+    plan: Plan,
+) -> None:
+    """Launch the kernels of the backward pass with room for the sums of dQ and for two numbers per query."""
+    d, still, passing = sizes.d, plan.block_k, plan.block_q
+    blocks, padded = triton.cdiv(sizes.n, passing), per_query.shape[2]
     dq = described(sums, passing, d)
     prepare_kernel[(blocks * sizes.all_heads,)](
         described(dy, passing, d), described(out, passing, d), dq, logsum, *per_query,
