@@ -169,7 +169,8 @@ class _Writer:
             needed.append(f"({row} >= 0) & ({row} < {fetched.detail})")
         mask = f", mask={' & '.join(needed)}, other={outside}" if needed else ""
         widen = ".to(tl.float32)" if ir.computed(part.dtype) != part.dtype and not self.raw else ""
-        return self.named(f"{name}_value", f"tl.load({name} + {place}{mask}){widen}")
+        keep = ', eviction_policy="evict_last"' if self.form.kind == "rows" else ""  # caches drop results before rows
+        return self.named(f"{name}_value", f"tl.load({name} + {place}{mask}{keep}){widen}")
 
     def guard(self, part: Expr, masks: Masks) -> str:
         """Choose by a condition on positions, which also masks the loads that it makes needless."""

@@ -51,12 +51,12 @@ def _rows(kernel: Kernel, chip: Accelerator, interpreted: bool) -> list[Kernel]:
     most = INTERPRETED if interpreted else int(chip.field("registers_per_sm").value.m) // 2 // max(1, len(loads))
     columns, found = min(power_of_two(length), 1 << (most.bit_length() - 1)), []
     vector = VECTOR_BYTES // max(loads.values(), default=4)
-    for wanted, vectors in ((1, 2), (1, 1), (1, 4), (2, 2), (2, 4), (1, 8), (2, 8)):
+    for wanted, numbers in ((1, 16), (1, 8), (1, 32), (2, 16), (2, 32), (1, 64), (2, 64)):
         at_once = INTERPRETED // columns if interpreted else max(LEAST_TILE // columns, wanted)
         while not interpreted and at_once > 1 and rows / at_once < 2 * units:
             at_once //= 2
         at_once = min(at_once, power_of_two(rows))
-        values = vectors * vector if rows / at_once > 4 * units else vector  # with few programs, more threads for each
+        values = numbers if rows / at_once > 4 * units else vector  # of a thread; with few programs, more threads
         warps, grid = max(1, min(16, at_once * columns // (THREADS * values))), (ceil(rows / at_once),)
         found.append(replace(kernel, tile={"ROWS": at_once, "COLS": columns}, grid=grid, warps=warps))
     return found

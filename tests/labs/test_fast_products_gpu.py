@@ -66,7 +66,8 @@ def test_a_repeated_launch_multiplies_what_the_matrices_hold_then(dtype):
             repeat()
             found = out.clone()
         torch.cuda.current_stream().wait_stream(stream)
-        torch.testing.assert_close(found, (a.double() @ b.double()).to(dtype))
+        rtol = 1e-5 if dtype == torch.float32 else 1.6e-2  # sums of 256 products, about 16 in size
+        torch.testing.assert_close(found, (a.double() @ b.double()).to(dtype), rtol=rtol, atol=1e-4)
 
 
 @pytest.mark.gpu

@@ -122,8 +122,7 @@ def test_what_a_judge_launches_compiles_for_a_gpu():
 def test_a_judge_on_a_gpu_passes_honest_kernels():
     failed, sandbox = {}, Grader(8).sandbox(True, on_gpu(LIMITS), (), ())
     for sample in RIGHT + GPU:
-        tests = TEST.format(sizes=SIZES, right=sample.said).replace("size)", "size, device='cuda')", 1)
-        cells = question_cells(sample.cell, SETUP + MATH + LAUNCH)
+        cells, tests = question_cells(sample.cell, SETUP + MATH + LAUNCH), TEST.format(sizes=SIZES, right=sample.said)
         found = judge(sandbox, cells, tests, "tests of q", device="cuda", seed=3)
         if found.name != "passed":
             failed[sample.name] = f"{found.name}: {found.message}"
