@@ -12,9 +12,11 @@ none of them in the cache of an H200, so nothing has to be emptied.
 | grid barrier | programs of the persistent kernel | programs, barriers |
 
 The first row's peers are torch's operations one after the other and after torch.compile, all replayed from CUDA graphs.
-Without weights, as many kernels, or phases of one kernel, pass a row on to each other and compute next to nothing: that
-is what a token loses between them. `python labs/capstone/bench.py` prints the times of one GPU beside what `mlsys`
-predicts, the bytes and that loss, and with `--plans` those of other rows, shares and warps.
+Without weights, as many kernels pass a row on to each other and compute next to nothing: that is what a token loses
+between them. One kernel without weights has a barrier wherever one of these kernels ends. The persistent kernel of a
+token has none: its programs wait as often, but each only for the numbers that it needs. So it should lose no more than
+the barriers cost. `python labs/capstone/bench.py` prints the times of one GPU beside what `mlsys` predicts, the bytes
+and that loss, and with `--plans` those of other rows, shares and warps.
 """
 
 import argparse
@@ -156,7 +158,11 @@ class Case:
 
 
 def predicted(case: Case, ceilings: Ceilings, weightless_s: float) -> float:
-    """Return the seconds of a token by `mlsys`: its bytes at copy bandwidth, and its time without them."""
+    """Return the seconds of a token by `mlsys`: its bytes at copy bandwidth, and its time without them.
+
+    The sum assumes that memory is idle during every wait. Where weights arrive while programs wait, a token takes less,
+    but never less than its bytes do.
+    """
     return float(token_latency(case.moved, ceilings.copy_bandwidth).m_as("second")) + weightless_s
 
 
@@ -199,6 +205,7 @@ def plans(fast: ModuleType) -> Iterator[tuple[Any, tuple[str, ...]]]:
         "num_warps": (4, 8, 16),
         "persistent_warps": (8, 16),
         "persistent_head": (8, 16, 32),
+        "persistent_ahead": (0, 32, 128),
     }
     for name, values in choices.items():
         for value in values:
@@ -207,7 +214,7 @@ def plans(fast: ModuleType) -> Iterator[tuple[Any, tuple[str, ...]]]:
             changed = replace(usual, **{name: value})
             if not name.startswith("persistent"):
                 yield replace(changed, overlap=True), (FUSED,)
-            if name.startswith("persistent") or name in ("splits", "keys"):
+            if name.startswith("persistent") or name in ("splits", "keys", "piece", "long_piece"):
                 yield changed, (PERSISTENT,)
 
 

@@ -19,8 +19,10 @@ while the one before it still runs.
 - The head keeps no scores: a program's best one and its token become one 64-bit number, and `atomic_max` finds the
   largest. The next token's first kernel takes the token out of it, so nothing returns to the host and one CUDA graph
   serves every token: what changes from token to token lies in memory.
-- `persistent_kernel` is all of this in one launch, with a barrier between phases. Each program fetches the weights of
-  its next phase before it waits at the barrier, so memory works on while the barrier is passed.
+- `persistent_kernel` is all of this in one launch, without barriers between phases. A number that programs hand on is
+  stored as a word of 32 bits: a float32 whose last six bits are a tag, the number of the layer. A program that needs
+  the number loads its word until the tag is there, so that one trip to memory both waits and fetches. Before a program
+  waits, it loads its weights of the phase, and asks the L2 cache for those of the same phase in the next layer.
 """
 
 # A kernel's parameters are pointers and constants of Triton's compiler, for which Python has no types.
@@ -30,7 +32,6 @@ while the one before it still runs.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
 import torch
 import triton
@@ -44,37 +45,22 @@ NEEDS = (8, 0)
 """Compute capability that the kernels are written for."""
 
 OVERLAPS = (9, 0)
-"""Compute capability from which a kernel can begin before the one before it has ended."""
+"""Compute capability from which a kernel can begin before the one before it ends, and fetch bytes into the L2 cache."""
 
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 MOST_WIDTH = 2048
 """Largest width: a program holds a row of weights of the next power of two."""
 
 HEAD_SIZES = (16, 32, 64, 128)
+MOST_LAYERS = 62
+"""Layers that the tags of words tell apart: of 64 tags, 0 stands for no word, and the last result has its own."""
+
 MOST_ELEMENTS = 2**31
 """Elements that 32-bit offsets reach."""
 
 
 class CannotDecode(UserError, ValueError):
     """A model, a text or a device that the kernels do not take."""
-
-
-@triton.jit
-def vector_of(ptr, WIDTH, BLOCK: tl.constexpr):
-    """Return a row of WIDTH numbers that no kernel writes, such as gains."""
-    i = tl.arange(0, BLOCK)
-    return tl.load(ptr + i, mask=i < WIDTH, other=0.0)
-
-
-@triton.jit
-def normalized(x_ptr, gain, shift, WIDTH, BLOCK: tl.constexpr, EPS: tl.constexpr):
-    """Return layer normalization of one row."""
-    i = tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + i, mask=i < WIDTH, other=0.0, cache_modifier=".cg")
-    mean = tl.sum(x, 0) / WIDTH
-    centered = tl.where(i < WIDTH, x - mean, 0.0)
-    scale = tl.rsqrt(tl.sum(centered * centered, 0) / WIDTH + EPS)
-    return centered * scale * gain.to(tl.float32) + shift.to(tl.float32)
 
 
 @triton.jit
@@ -86,121 +72,9 @@ def take_turns(OVERLAP: tl.constexpr):
 
 
 @triton.jit
-def rows_of(weight_ptr, n, end, WIDTH, BLOCK: tl.constexpr):
-    """Return the weights of rows n, those before `end`."""
-    i = tl.arange(0, BLOCK)
-    inside = (n < end)[:, None] & (i < WIDTH)[None, :]
-    return tl.load(weight_ptr + (n * WIDTH)[:, None] + i[None, :], mask=inside, other=0.0)
-
-
-@triton.jit
-def products(weights, x):
-    """Return the product of each row with x, in float32."""
-    return tl.sum(weights.to(tl.float32) * x[None, :], 1)
-
-
-@triton.jit
-def pieces_of(weight_ptr, n, end, WIDTH, BLOCK: tl.constexpr):
-    """Return the weights of rows n of the MLP's second layer, which have four pieces of WIDTH."""
-    i = tl.arange(0, BLOCK)
-    inside = (n < end)[:, None] & (i < WIDTH)[None, :]
-    place = weight_ptr + (n * 4 * WIDTH)[:, None] + i[None, :]
-    return (
-        tl.load(place, mask=inside, other=0.0),
-        tl.load(place + WIDTH, mask=inside, other=0.0),
-        tl.load(place + 2 * WIDTH, mask=inside, other=0.0),
-        tl.load(place + 3 * WIDTH, mask=inside, other=0.0),
-    )
-
-
-@triton.jit
-def products_of_pieces(first, second, third, fourth, hidden_ptr, WIDTH, BLOCK: tl.constexpr):
-    """Return the product of each row with the hidden layer, in float32."""
-    i = tl.arange(0, BLOCK)
-    hidden = hidden_ptr + i
-    acc = first.to(tl.float32) * tl.load(hidden, mask=i < WIDTH, other=0.0, cache_modifier=".cg")[None, :]
-    acc += second.to(tl.float32) * tl.load(hidden + WIDTH, mask=i < WIDTH, other=0.0, cache_modifier=".cg")[None, :]
-    acc += third.to(tl.float32) * tl.load(hidden + 2 * WIDTH, mask=i < WIDTH, other=0.0, cache_modifier=".cg")[None, :]
-    acc += fourth.to(tl.float32) * tl.load(hidden + 3 * WIDTH, mask=i < WIDTH, other=0.0, cache_modifier=".cg")[None, :]
-    return tl.sum(acc, 1)
-
-
-@triton.jit
-def biases_of(bias_ptr, n, end):
-    """Return the biases of rows n, those before `end`."""
-    return tl.load(bias_ptr + n, mask=n < end, other=0.0)
-
-
-@triton.jit
-def biased(total, biases):
-    """Add the bias of each row."""
-    return total + biases.to(tl.float32)
-
-
-@triton.jit
 def gelu(x):
     """Return x/2 (1 + tanh(c (x + a x^3))), which is x times a sigmoid."""
     return x * tl.sigmoid(1.5957691216057308 * (x + 0.044715 * x * x * x))
-
-
-@triton.jit
-def store_qkv(total, n, end, q_ptr, kv_ptr, WIDTH):
-    """Store queries in one place, keys and values in another."""
-    tl.store(q_ptr + n, total, mask=(n < end) & (n < WIDTH))
-    kept = total.to(kv_ptr.dtype.element_ty)
-    tl.store(kv_ptr + n - WIDTH, kept, mask=(n < end) & (n >= WIDTH))
-
-
-@triton.jit
-def attended(
-    item, q_ptr, cache_ptr, part_ptr, length, WIDTH, HEAD: tl.constexpr, SPLITS: tl.constexpr, KEYS: tl.constexpr
-):
-    """Attend to one share of the tokens of one head: the sums, the maximum and the total of its exponentials."""
-    head, split = item // SPLITS, item % SPLITS
-    d = tl.arange(0, HEAD)
-    share = tl.cdiv(length, SPLITS)
-    end = tl.minimum((split + 1) * share, length)
-    q = tl.load(q_ptr + head * HEAD + d, cache_modifier=".cg") * (HEAD**-0.5)
-    top = tl.full((), -float("inf"), tl.float32)
-    total = tl.zeros((), tl.float32)
-    acc = tl.zeros((HEAD,), tl.float32)
-    for start in range(split * share, end, KEYS):
-        t = start + tl.arange(0, KEYS)
-        place = cache_ptr + (t * 2 * WIDTH)[:, None] + head * HEAD + d[None, :]
-        inside = (t < end)[:, None]
-        k = tl.load(place, mask=inside, other=0.0, cache_modifier=".cg").to(tl.float32)
-        v = tl.load(place + WIDTH, mask=inside, other=0.0, cache_modifier=".cg").to(tl.float32)
-        scores = tl.where(t < end, tl.sum(k * q[None, :], 1), -float("inf"))
-        higher = tl.maximum(top, tl.max(scores, 0))
-        shares = tl.exp(scores - higher)
-        old = tl.exp(top - higher)
-        total = total * old + tl.sum(shares, 0)
-        acc = acc * old + tl.sum(shares[:, None] * v, 0)
-        top = higher
-    part = part_ptr + item * (HEAD + 2)
-    tl.store(part + d, acc)
-    tl.store(part + HEAD, top)
-    tl.store(part + HEAD + 1, total)
-
-
-@triton.jit
-def joined(part_ptr, WIDTH, HEAD: tl.constexpr, SPLITS: tl.constexpr, BLOCK: tl.constexpr):
-    """Return attention's result of all heads from the shares of their tokens."""
-    i = tl.arange(0, BLOCK)
-    inside = i < WIDTH
-    part = part_ptr + i // HEAD * SPLITS * (HEAD + 2)
-    top = tl.full((BLOCK,), -float("inf"), tl.float32)
-    total = tl.zeros((BLOCK,), tl.float32)
-    acc = tl.zeros((BLOCK,), tl.float32)
-    for split in tl.static_range(SPLITS):
-        one = part + split * (HEAD + 2)
-        m = tl.load(one + HEAD, mask=inside, other=0.0, cache_modifier=".cg")
-        higher = tl.maximum(top, m)
-        old, new = tl.exp(top - higher), tl.exp(m - higher)
-        total = total * old + tl.load(one + HEAD + 1, mask=inside, other=1.0, cache_modifier=".cg") * new
-        acc = acc * old + tl.load(one + i % HEAD, mask=inside, other=0.0, cache_modifier=".cg") * new
-        top = higher
-    return acc / total
 
 
 @triton.jit
@@ -268,27 +142,34 @@ def start_kernel(
 
 
 @triton.jit
-def tile_rows(weight_ptr, first, end, LONG: tl.constexpr, ROWS: tl.constexpr, PIECE: tl.constexpr):
-    """Return ROWS rows of LONG weights from row `first` on, those before `end`, as tiles of PIECE columns."""
-    n, k = first + tl.arange(0, ROWS), tl.arange(0, PIECE)
+def tile_rows(
+    weight_ptr, first, end, LONG: tl.constexpr, ROWS: tl.constexpr, PIECE: tl.constexpr, BLOCKS: tl.constexpr = 1
+):
+    """Return BLOCKS of ROWS rows of LONG weights from row `first` on, those before `end`, as tiles of PIECE columns."""
+    k = tl.arange(0, PIECE)
     tiles = ()
-    for piece in tl.static_range(LONG // PIECE):
-        place = weight_ptr + (n * LONG)[:, None] + (piece * PIECE + k)[None, :]
-        tiles = tiles + (tl.load(place, mask=(n < end)[:, None], other=0.0),)
+    for block in tl.static_range(BLOCKS):
+        n = first + block * ROWS + tl.arange(0, ROWS)
+        for piece in tl.static_range(LONG // PIECE):
+            place = weight_ptr + (n * LONG)[:, None] + (piece * PIECE + k)[None, :]
+            tiles = tiles + (tl.load(place, mask=(n < end)[:, None], other=0.0),)
     return tiles
 
 
 @triton.jit
-def tile_rows_with_gain(weight_ptr, gain_ptr, first, end, LONG: tl.constexpr, ROWS: tl.constexpr, PIECE: tl.constexpr):
+def tile_rows_with_gain(
+    weight_ptr, gain_ptr, first, end,
+    LONG: tl.constexpr, ROWS: tl.constexpr, PIECE: tl.constexpr, BLOCKS: tl.constexpr = 1,
+):  # fmt: skip
     """Return the same rows in float32, each column times its gain."""
-    tiles = tile_rows(weight_ptr, first, end, LONG, ROWS, PIECE)
+    tiles = tile_rows(weight_ptr, first, end, LONG, ROWS, PIECE, BLOCKS)
     place = gain_ptr + (tl.arange(0, ROWS) * 0)[:, None] + tl.arange(0, PIECE)[None, :]  # in the threads of the weights
     gains = ()
     for piece in tl.static_range(LONG // PIECE):
         gains = gains + (tl.load(place + piece * PIECE).to(tl.float32),)
     scaled = ()
-    for piece in tl.static_range(LONG // PIECE):
-        scaled = scaled + (tiles[piece].to(tl.float32) * gains[piece],)
+    for number in tl.static_range(BLOCKS * (LONG // PIECE)):
+        scaled = scaled + (tiles[number].to(tl.float32) * gains[number % (LONG // PIECE)],)
     return scaled
 
 
@@ -302,21 +183,18 @@ def tile_of_row(ptr, PIECES: tl.constexpr, PIECE: tl.constexpr):
 
 
 @triton.jit
-def summands(tiles, x, PIECES: tl.constexpr):
-    """Return the products of weights and x, of which each row is still to be summed."""
-    acc = tiles[0].to(tl.float32) * x[0][None, :]
+def summands(tiles, x, PIECES: tl.constexpr, BLOCK: tl.constexpr = 0):
+    """Return the products of a block of weights and x, of which each row is still to be summed."""
+    acc = tiles[BLOCK * PIECES].to(tl.float32) * x[0][None, :]
     for piece in tl.static_range(1, PIECES):
-        acc += tiles[piece].to(tl.float32) * x[piece][None, :]
+        acc += tiles[BLOCK * PIECES + piece].to(tl.float32) * x[piece][None, :]
     return acc
 
 
 @triton.jit
-def normalized_products(
-    tiles, x_ptr, sums, rest, WIDTH: tl.constexpr, ROWS: tl.constexpr, PIECE: tl.constexpr, EPS: tl.constexpr
-):
-    """Return the products of rows with a normalized x; `tiles` have the gains, `sums` and `rest` are from `folded`."""
+def products_and_moments(tiles, x, WIDTH: tl.constexpr, ROWS: tl.constexpr, PIECE: tl.constexpr, EPS: tl.constexpr):
+    """Return the products of the first block of rows with x, and for each row the mean and the scale of x."""
     PIECES: tl.constexpr = WIDTH // PIECE
-    x = tile_of_row(x_ptr, PIECES, PIECE)
     everywhere = tl.zeros((ROWS, PIECE), tl.float32)
     total, squares = everywhere, everywhere
     for piece in tl.static_range(PIECES):
@@ -324,7 +202,16 @@ def normalized_products(
         total += one
         squares += one * one
     product, mean = tl.sum(summands(tiles, x, PIECES), 1), tl.sum(total, 1) / WIDTH
-    scale = tl.rsqrt(tl.maximum(tl.sum(squares, 1) / WIDTH - mean * mean, 0.0) + EPS)
+    return product, mean, tl.rsqrt(tl.maximum(tl.sum(squares, 1) / WIDTH - mean * mean, 0.0) + EPS)
+
+
+@triton.jit
+def normalized_products(
+    tiles, x_ptr, sums, rest, WIDTH: tl.constexpr, ROWS: tl.constexpr, PIECE: tl.constexpr, EPS: tl.constexpr
+):
+    """Return the products of rows with a normalized x; `tiles` have the gains, `sums` and `rest` are from `folded`."""
+    x = tile_of_row(x_ptr, WIDTH // PIECE, PIECE)
+    product, mean, scale = products_and_moments(tiles, x, WIDTH, ROWS, PIECE, EPS)
     return scale * (product - mean * sums) + rest
 
 
@@ -392,8 +279,8 @@ def attend_kernel(
     d = tl.arange(0, HEAD)
     t = split * KEYS + tl.arange(0, KEYS)
     place = cache_ptr + (t * 2 * WIDTH)[:, None] + head * HEAD + d[None, :]
-    k = tl.load(place, mask=(t < positions)[:, None], other=0.0, cache_modifier=".cg")
-    v = tl.load(place + WIDTH, mask=(t < positions)[:, None], other=0.0, cache_modifier=".cg")
+    k = tl.load(place, mask=(t < positions)[:, None], other=0.0)
+    v = tl.load(place + WIDTH, mask=(t < positions)[:, None], other=0.0)
     take_turns(OVERLAP)
     length = tl.load(length_ptr)
     newest = cache_ptr + (length - 1) * 2 * WIDTH + head * HEAD + d
@@ -519,103 +406,345 @@ def head_kernel(
     tl.atomic_max(best_ptr, packed(scores, n, VOCABULARY))
 
 
+@triton.constexpr_function
+def take_text(count, pack, of):
+    """Return PTX that loads words until all carry the tag or a later one, with all loads on their way at once.
+
+    A load has `of` words, one or two. Outputs are the words; inputs the first address, the bytes between loads, and the
+    tag, each `pack` times, for as many elements of a thread.
+    """
+    loads = count * pack
+    lines = [".reg .pred more, left;", ".reg .b32 low, one, polls;", f".reg .b64 a<{loads}>;", "mov.b32 polls, 65536;"]
+    for load in range(loads):
+        first, step = f"${loads * of + load % pack}", f"${loads * of + pack}"
+        lines.append(f"mov.b64 a{load}, {first};" if load < pack else f"add.s64 a{load}, a{load - pack}, {step};")
+    lines.append("again:")
+    for load in range(loads):
+        if of == 1:
+            lines.append(f"ld.relaxed.gpu.global.b32 ${load}, [a{load}];")
+        else:
+            lines.append(f"ld.relaxed.gpu.global.v2.b32 {{${load}, ${loads + load}}}, [a{load}];")
+    lines.append("and.b32 low, $0, 63;")
+    for word in range(1, loads * of):
+        lines += [f"and.b32 one, ${word}, 63;", "min.u32 low, low, one;"]
+    lines += [
+        f"setp.lo.u32 more, low, ${loads * of + 2 * pack};",
+        "sub.s32 polls, polls, 1;",  # a word that never comes must not hang the GPU
+        "setp.gt.s32 left, polls, 0;",
+        "and.pred more, more, left;",
+        "@more bra again;",
+    ]
+    return "{ " + " ".join(lines) + " }"
+
+
+@triton.constexpr_function
+def take_operands(count, pack, of):
+    """Return the constraints of `take_text`."""
+    return ",".join(["=&r"] * (count * pack * of) + ["l"] * (2 * pack) + ["r"] * pack)
+
+
+@triton.constexpr_function
+def int32s(count):
+    """Return the types of `count` words."""
+    return (tl.int32,) * count
+
+
 @triton.jit
-def barrier(count_ptr, due):
-    """Wait until all programs have come here; `due` is how often they have in all."""
-    tl.debug_barrier()  # all threads of this program have stored
+def take(ptr, step, tag, COUNT: tl.constexpr, SPIN: tl.constexpr, PACK: tl.constexpr = 1, OF: tl.constexpr = 1):
+    """Wait for COUNT words at ptr, `step` words apart, and return their numbers; with OF = 2, then those behind them.
+
+    The interpreter has one program, which need not wait.
+    """
+    words = ()
+    for number in tl.static_range(COUNT * OF):
+        words = words + (tl.full(ptr.shape, number, tl.int32),)
+    if SPIN:
+        wanted = tag
+        while wanted > 0:  # once: the compiler moves no loop, and so does not wait again in every layout of the words
+            words = tl.inline_asm_elementwise(
+                take_text(COUNT, PACK, OF), take_operands(COUNT, PACK, OF),
+                [ptr, tl.cast(step * 4, tl.int64), tag], dtype=int32s(COUNT * OF), is_pure=False, pack=PACK,
+            )  # fmt: skip
+            wanted = 0
+    else:
+        words = ()
+        for behind in tl.static_range(OF):
+            for number in tl.static_range(COUNT):
+                words = words + (tl.load(ptr + number * step + behind),)
+    numbers = ()
+    for number in tl.static_range(COUNT * OF):
+        numbers = numbers + ((words[number] & -64).to(tl.float32, bitcast=True),)
+    return numbers
+
+
+@triton.jit
+def word_of(value, tag):
+    """Return a float32 whose last six bits are the tag: whoever finds the tag has the number too."""
+    return ((value.to(tl.int32, bitcast=True) + 32) & -64) | tag
+
+
+@triton.jit
+def give(ptr, value, tag, mask, SPIN: tl.constexpr):
+    """Store a word for each row, from the threads that have the row's sum."""
+    word = word_of(value, tag)
+    if SPIN:
+        tl.inline_asm_elementwise(
+            "{ .reg .pred p; setp.ne.s32 p, $3, 0; @p st.relaxed.gpu.global.b32 [$1], $2; mov.b32 $0, 0; }",
+            "=r,l,r,r", [ptr, word, mask.to(tl.int32)], dtype=tl.int32, is_pure=False, pack=1,
+        )  # fmt: skip
+    else:
+        tl.store(ptr, word, mask=mask)
+
+
+@triton.jit
+def fetch_ahead(ptr, size, FETCH: tl.constexpr):
+    """Ask for `size` bytes to come to the L2 cache; nobody waits for them. Older GPUs cannot."""
+    if FETCH:
+        tl.inline_asm_elementwise(
+            "{ .reg .pred one; .reg .b32 t; mov.u32 t, %tid.x; setp.eq.u32 one, t, 0; "
+            "setp.gt.and.s32 one, $2, 0, one; "
+            "@one cp.async.bulk.prefetch.L2.global [$1], $2; mov.b32 $0, 0; }",
+            "=r,l,r", [ptr, size], dtype=tl.int32, is_pure=False, pack=1,
+        )  # fmt: skip
+
+
+@triton.jit
+def arrived(count_ptr):
+    """Count this program in."""
+    tl.debug_barrier()  # all threads of this program have loaded and stored
     tl.atomic_add(count_ptr, 1, sem="acq_rel")
+
+
+@triton.jit
+def all_arrived(count_ptr, due):
+    """Wait until the count is `due`."""
     while tl.atomic_add(count_ptr, 0, sem="acquire") < due:
         pass
     tl.debug_barrier()
 
 
 @triton.jit
+def attend_words(
+    item, words_ptr, cache_ptr, pairs_ptr, length, tag,
+    WIDTH: tl.constexpr, HEAD: tl.constexpr, SPLITS: tl.constexpr, KEYS: tl.constexpr, SPIN: tl.constexpr,
+):  # fmt: skip
+    """Attend to one share of the tokens of one head: pairs of an average of values and the logarithm of their weights.
+
+    All keys and values but the newest are asked for before the query is there. The logarithm, one for a head, stands
+    beside each of its numbers: were there only one, all programs would look for it at one place, one after the other.
+    """
+    head, split = item // SPLITS, item % SPLITS
+    d = tl.arange(0, HEAD)
+    share = tl.cdiv(length, SPLITS)
+    start, end = split * share, tl.minimum((split + 1) * share, length)
+    t = start + tl.arange(0, KEYS)
+    place = cache_ptr + (t * 2 * WIDTH)[:, None] + head * HEAD + d[None, :]
+    old = ((t < end) & (t < length - 1))[:, None]
+    k, v = tl.load(place, mask=old, other=0.0), tl.load(place + WIDTH, mask=old, other=0.0)
+    newest = take(words_ptr + head * HEAD + d, WIDTH, tag, 3, SPIN)
+    q = newest[0] * (HEAD**-0.5)
+    top = tl.full((), -1e30, tl.float32)
+    total = tl.zeros((), tl.float32)
+    acc = tl.zeros((HEAD,), tl.float32)
+    for first in range(start, end, KEYS):
+        t = first + tl.arange(0, KEYS)
+        if first > start:
+            place = cache_ptr + (t * 2 * WIDTH)[:, None] + head * HEAD + d[None, :]
+            old = ((t < end) & (t < length - 1))[:, None]
+            k, v = tl.load(place, mask=old, other=0.0), tl.load(place + WIDTH, mask=old, other=0.0)
+        is_newest = (t == length - 1)[:, None]
+        keys = tl.where(is_newest, newest[1][None, :], k.to(tl.float32))
+        values = tl.where(is_newest, newest[2][None, :], v.to(tl.float32))
+        scores = tl.where(t < end, tl.sum(keys * q[None, :], 1), -1e30)
+        higher = tl.maximum(top, tl.max(scores, 0))
+        shares = tl.where(t < end, tl.exp(scores - higher), 0.0)
+        less = tl.exp(top - higher)
+        total = total * less + tl.sum(shares, 0)
+        acc = acc * less + tl.sum(shares[:, None] * values, 0)
+        top = higher
+    total_or_one = tl.where(total > 0, total, 1.0)  # a share without tokens has none
+    log = tl.where(total > 0, top + tl.log(total_or_one), -1e30) + tl.zeros((HEAD,), tl.float32)
+    pair = word_of(acc / total_or_one, tag).to(tl.int64) & 0xFFFFFFFF | word_of(log, tag).to(tl.int64) << 32
+    place = (pairs_ptr + 2 * (split * WIDTH + head * HEAD)).to(tl.pointer_type(tl.int64)) + d
+    tl.atomic_xchg(place, pair, sem="relaxed")  # unlike `give`, by one of the threads that have the number
+
+
+@triton.jit
+def attended_words(pairs_ptr, tag, WIDTH: tl.constexpr, SPLITS: tl.constexpr, PIECE: tl.constexpr, SPIN: tl.constexpr):
+    """Return attention's result of all heads, in pieces, from the shares of their tokens."""
+    PIECES: tl.constexpr = WIDTH // PIECE
+    got = take(pairs_ptr + 2 * tl.arange(0, PIECE), 2 * PIECE, tag, SPLITS * PIECES, SPIN, OF=2)
+    pieces = ()
+    for piece in tl.static_range(PIECES):
+        top = got[SPLITS * PIECES + piece]
+        for split in tl.static_range(1, SPLITS):
+            top = tl.maximum(top, got[(SPLITS + split) * PIECES + piece])
+        total, acc = tl.zeros((PIECE,), tl.float32), tl.zeros((PIECE,), tl.float32)
+        for split in tl.static_range(SPLITS):
+            share = tl.exp(got[(SPLITS + split) * PIECES + piece] - top)
+            total += share
+            acc += share * got[split * PIECES + piece]
+        pieces = pieces + (acc / total,)
+    return pieces
+
+
+@triton.jit
 def persistent_kernel(
     text_ptr, length_ptr, best_ptr, count_ptr, prompt, tokens_ptr, positions_ptr,
-    norm1_gain_ptr, norm1_shift_ptr, qkv_weight_ptr, qkv_bias_ptr, projection_weight_ptr, projection_bias_ptr,
-    norm2_gain_ptr, norm2_shift_ptr, up_weight_ptr, up_bias_ptr, down_weight_ptr, down_bias_ptr,
-    norm_gain_ptr, norm_shift_ptr,
-    cache_ptr, x_ptr, q_ptr, part_ptr, hidden_ptr, scores_ptr,
-    layers, heads, positions, WIDTH, VOCABULARY,
-    HEAD: tl.constexpr, SPLITS: tl.constexpr, KEYS: tl.constexpr, BLOCK: tl.constexpr, EPS: tl.constexpr,
-    WIDE: tl.constexpr, NARROW: tl.constexpr, HEAD_ROWS: tl.constexpr, SCORES: tl.constexpr, HOLD: tl.constexpr,
+    norm1_gain_ptr, qkv_weight_ptr, qkv_sums_ptr, qkv_rest_ptr, projection_weight_ptr, projection_bias_ptr,
+    norm2_gain_ptr, up_weight_ptr, up_sums_ptr, up_rest_ptr, down_weight_ptr, down_bias_ptr,
+    norm_gain_ptr, norm_shift_ptr, cache_ptr, words_ptr, scores_ptr,
+    layers, positions, VOCABULARY,
+    WIDTH: tl.constexpr, HEADS: tl.constexpr, SPLITS: tl.constexpr, KEYS: tl.constexpr, PIECE: tl.constexpr,
+    LONG_PIECE: tl.constexpr, PACK: tl.constexpr, EPS: tl.constexpr, ROWS: tl.constexpr,
+    QKV_BLOCKS: tl.constexpr, UP_BLOCKS: tl.constexpr, HEAD_ROWS: tl.constexpr, HEAD_AHEAD: tl.constexpr,
+    SCORES: tl.constexpr, HOLD: tl.constexpr, SPIN: tl.constexpr, FETCH: tl.constexpr,
 ):  # fmt: skip
-    """Compute one token; WIDE and NARROW are blocks that hold a program's rows of 4 WIDTH and of WIDTH results."""
+    """Compute one token, without barriers between phases: a program waits for the words that it needs.
+
+    Each phase asks the L2 cache for its own weights of the next layer: asked for all at once, they would compete with
+    the loads of this layer. PACK is how many words of LONG_PIECE a thread has.
+    """
     program, programs = tl.program_id(0), tl.num_programs(0)
-    wide, narrow = tl.arange(0, WIDE), tl.arange(0, NARROW)
-    each = tl.cdiv(3 * WIDTH, programs)
-    qkv_rows, qkv_end = program * each + wide, tl.minimum((program + 1) * each, 3 * WIDTH)
-    each = tl.cdiv(4 * WIDTH, programs)
-    up_rows, up_end = program * each + wide, tl.minimum((program + 1) * each, 4 * WIDTH)
-    each = tl.cdiv(WIDTH, programs)
-    x_rows, x_end = program * each + narrow, tl.minimum((program + 1) * each, WIDTH)
+    HEAD: tl.constexpr = WIDTH // HEADS
+    PIECES: tl.constexpr = WIDTH // PIECE
+    LONG_PIECES: tl.constexpr = 4 * WIDTH // LONG_PIECE
+    ITEM: tl.constexpr = tokens_ptr.dtype.element_ty.primitive_bitwidth // 8
+    mid_ptr, new_ptr, hidden_ptr = words_ptr + WIDTH, words_ptr + 2 * WIDTH, words_ptr + 5 * WIDTH
+    pairs_ptr = words_ptr + 9 * WIDTH
+    i, row = tl.arange(0, PIECE), tl.arange(0, ROWS)
+    each_qkv, each_up = tl.cdiv(3 * WIDTH, programs), tl.cdiv(4 * WIDTH, programs)
+    each_x, each_last = tl.cdiv(WIDTH, programs), tl.cdiv(VOCABULARY, programs)
+    qkv_first, up_first, x_first = program * each_qkv, program * each_up, program * each_x
+    qkv_end = tl.minimum(qkv_first + each_qkv, 3 * WIDTH)
+    up_end = tl.minimum(up_first + each_up, 4 * WIDTH)
+    x_end = tl.minimum(x_first + each_x, WIDTH)
+    last_first = program * each_last
+    last_end = tl.minimum(last_first + each_last, VOCABULARY)
+    qkv_bytes, up_bytes = (qkv_end - qkv_first) * (WIDTH * ITEM), (up_end - up_first) * (WIDTH * ITEM)
+    x_bytes = (x_end - x_first) * (WIDTH * ITEM)
+    fetch_ahead(qkv_weight_ptr + qkv_first * WIDTH, qkv_bytes, FETCH)
+    fetch_ahead(projection_weight_ptr + x_first * WIDTH, x_bytes, FETCH)
+    fetch_ahead(up_weight_ptr + up_first * WIDTH, up_bytes, FETCH)
+    fetch_ahead(down_weight_ptr + x_first * 4 * WIDTH, 4 * x_bytes, FETCH)
     length = tl.load(length_ptr) + 1 - HOLD
-    due = programs
-    # What no program computes is fetched before the barrier behind which it is needed: weights, gains, shifts, biases.
-    weights = rows_of(qkv_weight_ptr, qkv_rows, qkv_end, WIDTH, BLOCK)
-    gain, shift = vector_of(norm1_gain_ptr, WIDTH, BLOCK), vector_of(norm1_shift_ptr, WIDTH, BLOCK)
-    biases = biases_of(qkv_bias_ptr, qkv_rows, qkv_end)
-    barrier(count_ptr, due)  # all have read the length, which the first program changes now
-    if program == 0:
-        started(text_ptr, length_ptr, best_ptr, prompt, tokens_ptr, positions_ptr, x_ptr, WIDTH, BLOCK, HOLD)
-    due += programs
-    barrier(count_ptr, due)
-    x_own = tl.load(x_ptr + x_rows, mask=x_rows < x_end, other=0.0, cache_modifier=".cg")  # no other program adds to it
+    token = tl.load(text_ptr + length - 1)
+    best = tl.load(best_ptr)
+    token = tl.where(length - 1 >= prompt, 0x7FFFFFFF - (best & 0x7FFFFFFF).to(tl.int32), token)
+    x_rows = x_first + row
+    own = x_rows < x_end
+    x_own = tl.load(tokens_ptr + token * WIDTH + x_rows, mask=own, other=0.0).to(tl.float32)
+    x_own += tl.load(positions_ptr + (length - 1) * WIDTH + x_rows, mask=own, other=0.0).to(tl.float32)
+    give(words_ptr + x_rows, x_own, 1, own, SPIN)
+    arrived(count_ptr)
+    each_t = tl.cdiv(length, programs)
+    t_first = tl.minimum(program * each_t, length - 1)
+    t_bytes = (tl.minimum(t_first + each_t, length - 1) - t_first) * (2 * WIDTH * ITEM)
     for layer in range(layers):
+        tag, following = layer + 1, layer + 1
+        if following < layers:
+            fetch_ahead(qkv_weight_ptr + (following * 3 * WIDTH + qkv_first) * WIDTH, qkv_bytes, FETCH)
+            fetch_ahead(cache_ptr + (following * positions + t_first) * 2 * WIDTH, t_bytes, FETCH)
+        else:
+            ahead = tl.minimum(HEAD_AHEAD, last_end - last_first)
+            fetch_ahead(tokens_ptr + last_first * WIDTH, ahead * WIDTH * ITEM, FETCH)
+        # Weights are asked for, and multiplied by gains, before x is there.
+        qkv_ptr = qkv_weight_ptr + layer * 3 * WIDTH * WIDTH
+        gain_ptr = norm1_gain_ptr + layer * WIDTH
+        tiles = tile_rows_with_gain(qkv_ptr, gain_ptr, qkv_first, qkv_end, WIDTH, ROWS, PIECE, QKV_BLOCKS)
+        sums, rest = (), ()
+        for block in tl.static_range(QKV_BLOCKS):
+            n = qkv_first + block * ROWS + row
+            sums = sums + (number_of_row(qkv_sums_ptr + layer * 3 * WIDTH + n, n < qkv_end, SPIN),)
+            rest = rest + (number_of_row(qkv_rest_ptr + layer * 3 * WIDTH + n, n < qkv_end, SPIN),)
+        x = take(words_ptr + i, PIECE, tag, PIECES, SPIN)
+        product, mean, scale = products_and_moments(tiles, x, WIDTH, ROWS, PIECE, EPS)
         kv_ptr = cache_ptr + (layer * positions + length - 1) * 2 * WIDTH
-        total = biased(products(weights, normalized(x_ptr, gain, shift, WIDTH, BLOCK, EPS)), biases)
-        store_qkv(total, qkv_rows, qkv_end, q_ptr, kv_ptr, WIDTH)
-        weights_x = rows_of(projection_weight_ptr + layer * WIDTH * WIDTH, x_rows, x_end, WIDTH, BLOCK)
-        biases_x = biases_of(projection_bias_ptr + layer * WIDTH, x_rows, x_end)
-        due += programs
-        barrier(count_ptr, due)
-        for item in range(program, heads * SPLITS, programs):
-            attended(
-                item, q_ptr, cache_ptr + layer * positions * 2 * WIDTH, part_ptr, length, WIDTH, HEAD, SPLITS, KEYS
-            )
-        due += programs
-        barrier(count_ptr, due)
-        x_own += biased(products(weights_x, joined(part_ptr, WIDTH, HEAD, SPLITS, BLOCK)), biases_x)
-        tl.store(x_ptr + x_rows, x_own, mask=x_rows < x_end)
-        weights = rows_of(up_weight_ptr + layer * 4 * WIDTH * WIDTH, up_rows, up_end, WIDTH, BLOCK)
-        gain = vector_of(norm2_gain_ptr + layer * WIDTH, WIDTH, BLOCK)
-        shift = vector_of(norm2_shift_ptr + layer * WIDTH, WIDTH, BLOCK)
-        biases = biases_of(up_bias_ptr + layer * 4 * WIDTH, up_rows, up_end)
-        due += programs
-        barrier(count_ptr, due)
-        total = biased(products(weights, normalized(x_ptr, gain, shift, WIDTH, BLOCK, EPS)), biases)
-        tl.store(hidden_ptr + up_rows, gelu(total), mask=up_rows < up_end)
-        down = down_weight_ptr + layer * 4 * WIDTH * WIDTH
-        first, second, third, fourth = pieces_of(down, x_rows, x_end, WIDTH, BLOCK)
-        biases_x = biases_of(down_bias_ptr + layer * WIDTH, x_rows, x_end)
-        due += programs
-        barrier(count_ptr, due)
-        total = products_of_pieces(first, second, third, fourth, hidden_ptr, WIDTH, BLOCK)
-        x_own += biased(total, biases_x)
-        tl.store(x_ptr + x_rows, x_own, mask=x_rows < x_end)
-        following = tl.minimum(layer + 1, layers - 1)  # behind the last layer there is nothing to fetch
-        weights = rows_of(qkv_weight_ptr + following * 3 * WIDTH * WIDTH, qkv_rows, qkv_end, WIDTH, BLOCK)
-        gain = vector_of(norm1_gain_ptr + following * WIDTH, WIDTH, BLOCK)
-        shift = vector_of(norm1_shift_ptr + following * WIDTH, WIDTH, BLOCK)
-        biases = biases_of(qkv_bias_ptr + following * 3 * WIDTH, qkv_rows, qkv_end)
-        due += programs
-        barrier(count_ptr, due)
-    gain, shift = vector_of(norm_gain_ptr, WIDTH, BLOCK), vector_of(norm_shift_ptr, WIDTH, BLOCK)
-    x = normalized(x_ptr, gain, shift, WIDTH, BLOCK, EPS)
-    each = tl.cdiv(VOCABULARY, programs)
-    end = tl.minimum((program + 1) * each, VOCABULARY)
+        for block in tl.static_range(QKV_BLOCKS):
+            n = qkv_first + block * ROWS + row
+            if block > 0:
+                product = tl.sum(summands(tiles, x, PIECES, block), 1)
+            total = scale * (product - mean * sums[block]) + rest[block]
+            kept = total.to(kv_ptr.dtype.element_ty).to(tl.float32)
+            give(new_ptr + n, tl.where(n < WIDTH, total, kept), tag, n < qkv_end, SPIN)
+            store_number_of_row(kv_ptr + n - WIDTH, total, (n < qkv_end) & (n >= WIDTH), SPIN)
+        if following < layers:
+            fetch_ahead(projection_weight_ptr + (following * WIDTH + x_first) * WIDTH, x_bytes, FETCH)
+        tiles = tile_rows(projection_weight_ptr + layer * WIDTH * WIDTH, x_first, x_end, WIDTH, ROWS, PIECE)
+        biases = number_of_row(projection_bias_ptr + layer * WIDTH + x_rows, own, SPIN)
+        for item in range(program, HEADS * SPLITS, programs):
+            attend_words(
+                item, new_ptr, cache_ptr + layer * positions * 2 * WIDTH, pairs_ptr, length, tag,
+                WIDTH, HEAD, SPLITS, KEYS, SPIN,
+            )  # fmt: skip
+        seen = attended_words(pairs_ptr, tag, WIDTH, SPLITS, PIECE, SPIN)
+        x_own += tl.sum(summands(tiles, seen, PIECES), 1) + biases
+        give(mid_ptr + x_rows, x_own, tag, own, SPIN)
+        if following < layers:
+            fetch_ahead(up_weight_ptr + (following * 4 * WIDTH + up_first) * WIDTH, up_bytes, FETCH)
+        up_ptr = up_weight_ptr + layer * 4 * WIDTH * WIDTH
+        gain_ptr = norm2_gain_ptr + layer * WIDTH
+        tiles = tile_rows_with_gain(up_ptr, gain_ptr, up_first, up_end, WIDTH, ROWS, PIECE, UP_BLOCKS)
+        sums, rest = (), ()
+        for block in tl.static_range(UP_BLOCKS):
+            n = up_first + block * ROWS + row
+            sums = sums + (number_of_row(up_sums_ptr + layer * 4 * WIDTH + n, n < up_end, SPIN),)
+            rest = rest + (number_of_row(up_rest_ptr + layer * 4 * WIDTH + n, n < up_end, SPIN),)
+        x = take(mid_ptr + i, PIECE, tag, PIECES, SPIN)
+        product, mean, scale = products_and_moments(tiles, x, WIDTH, ROWS, PIECE, EPS)
+        for block in tl.static_range(UP_BLOCKS):
+            n = up_first + block * ROWS + row
+            if block > 0:
+                product = tl.sum(summands(tiles, x, PIECES, block), 1)
+            total = scale * (product - mean * sums[block]) + rest[block]
+            give(hidden_ptr + n, gelu(total), tag, n < up_end, SPIN)
+        if following < layers:
+            fetch_ahead(down_weight_ptr + (following * WIDTH + x_first) * 4 * WIDTH, 4 * x_bytes, FETCH)
+        tiles = tile_rows(down_weight_ptr + layer * 4 * WIDTH * WIDTH, x_first, x_end, 4 * WIDTH, ROWS, LONG_PIECE)
+        biases = number_of_row(down_bias_ptr + layer * WIDTH + x_rows, own, SPIN)
+        hidden = take(hidden_ptr + tl.arange(0, LONG_PIECE), LONG_PIECE, tag, LONG_PIECES, SPIN, PACK)
+        x_own += tl.sum(summands(tiles, hidden, LONG_PIECES), 1) + biases
+        give(words_ptr + x_rows, x_own, tag + 1, own, SPIN)
+    if program == 0:
+        all_arrived(count_ptr, programs)  # all have read what is stored now; they have long since
+        tl.store(text_ptr + length - 1, token)
+        tl.store(length_ptr, length)
+        tl.store(best_ptr, -(2**63))
+        arrived(count_ptr)
+    tiles = tile_rows(tokens_ptr, last_first, last_end, WIDTH, HEAD_ROWS, PIECE)
+    x = take(words_ptr + i, PIECE, layers + 1, PIECES, SPIN)
+    total, squares = x[0], x[0] * x[0]
+    for piece in tl.static_range(1, PIECES):
+        total += x[piece]
+        squares += x[piece] * x[piece]
+    mean = tl.sum(total, 0) / WIDTH
+    scale = tl.rsqrt(tl.maximum(tl.sum(squares, 0) / WIDTH - mean * mean, 0.0) + EPS)
+    normed = ()
+    for piece in tl.static_range(PIECES):
+        gain = tl.load(norm_gain_ptr + piece * PIECE + i).to(tl.float32)
+        shift = tl.load(norm_shift_ptr + piece * PIECE + i).to(tl.float32)
+        normed = normed + ((x[piece] - mean) * scale * gain + shift,)
     best = tl.full((), -(2**63), tl.int64)
-    n = program * each + tl.arange(0, HEAD_ROWS)
-    weights_head = rows_of(tokens_ptr, n, end, WIDTH, BLOCK)
-    for _ in range(0, each, HEAD_ROWS):
-        following = rows_of(tokens_ptr, n + HEAD_ROWS, end, WIDTH, BLOCK)  # on their way during the products
-        scores = products(weights_head, x)
+    for begin in range(0, each_last, HEAD_ROWS):
+        n = last_first + begin + tl.arange(0, HEAD_ROWS)
+        ahead = last_first + begin + HEAD_AHEAD
+        some = tl.minimum(last_end - ahead, HEAD_ROWS)
+        fetch_ahead(tokens_ptr + ahead * WIDTH, some * WIDTH * ITEM, FETCH)
+        following = tile_rows(tokens_ptr, last_first + begin + HEAD_ROWS, last_end, WIDTH, HEAD_ROWS, PIECE)
+        scores = tl.sum(summands(tiles, normed, PIECES), 1)
         if SCORES:
-            tl.store(scores_ptr + n, scores, mask=n < end)
-        best = tl.maximum(best, packed(scores, n, end))
-        n += HEAD_ROWS
-        weights_head = following
+            tl.store(scores_ptr + n, scores, mask=n < last_end)
+        best = tl.maximum(best, packed(scores, n, last_end))
+        tiles = following
+    all_arrived(count_ptr, programs + 1)  # the best score of the token before is gone
     tl.atomic_max(best_ptr, best)
+
+
+@triton.jit
+def barrier(count_ptr, due):
+    """Wait until all programs have come here; `due` is how often they have in all."""
+    arrived(count_ptr)
+    all_arrived(count_ptr, due)
 
 
 @triton.jit
@@ -628,8 +757,10 @@ def barriers_kernel(count_ptr, barriers):
 @triton.jit
 def weightless(x_ptr, y_ptr, n, end, WIDTH, BLOCK: tl.constexpr, EPS: tl.constexpr):
     """Do what a step does besides its weights: read the row that all programs stored, normalize it, store rows n."""
-    gain, shift = tl.full((BLOCK,), 1.0, tl.float32), tl.zeros((BLOCK,), tl.float32)
-    total = tl.sum(normalized(x_ptr, gain, shift, WIDTH, BLOCK, EPS), 0)
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < WIDTH, other=0.0, cache_modifier=".cg")
+    centered = tl.where(i < WIDTH, x - tl.sum(x, 0) / WIDTH, 0.0)
+    total = tl.sum(centered * tl.rsqrt(tl.sum(centered * centered, 0) / WIDTH + EPS), 0)
     tl.store(y_ptr + n, total + n, mask=n < end)
 
 
@@ -673,6 +804,7 @@ class Plan:
         num_warps: warps of a program.
         persistent_warps: warps of a program of the persistent kernel.
         persistent_head: tokens that a program of the persistent kernel scores at once.
+        persistent_ahead: tokens whose weights it asks the L2 cache for before it scores them.
         overlap: whether a kernel begins, and fetches its weights, while the one before it ends; for that a GPU must
             have compute capability `OVERLAPS` or more.
     """
@@ -686,9 +818,10 @@ class Plan:
     long_piece: int = 1024
     splits: int = 4
     keys: int = 128
-    num_warps: int = 8
+    num_warps: int = 4
     persistent_warps: int = 8
     persistent_head: int = 16
+    persistent_ahead: int = 64
     overlap: bool = False
 
 
@@ -711,17 +844,19 @@ class FastDecoder:
         self.decoder, self.plan = decoder, plan or Plan(overlap=can_overlap(here))
         if self.plan.overlap:
             check_overlap(here)
+        self.can_fetch = can_overlap(here)
         self.programs = programs or here.multiprocessors or 1
         self.head = decoder.width // decoder.heads
         self.block = triton.next_power_of_2(decoder.width)
-        width, parts = decoder.width, decoder.heads * self.plan.splits
+        width = decoder.width
         self.text = torch.zeros(decoder.longest + 1, dtype=torch.int32, device=device)
         self.length, self.count = (torch.zeros(1, dtype=torch.int32, device=device) for _ in range(2))
         self.best = torch.zeros(1, dtype=torch.int64, device=device)
         self.cache = decoder.empty_cache()
         self.x, self.q = (torch.zeros(width, device=device) for _ in range(2))
         self.hidden = torch.zeros(4 * width, device=device)
-        self.part = torch.zeros(parts, self.head + 2, device=device)
+        # x, x behind attention, queries, keys, values, 4 of the hidden layer, pairs of attention's shares; then a count
+        self.words = torch.zeros((9 + 2 * self.plan.splits) * width + 4, dtype=torch.int32, device=device)
         self.averages = torch.zeros(self.plan.splits, width, device=device)
         self.logs = torch.zeros(self.plan.splits, decoder.heads, device=device)
         self.scores = torch.zeros(decoder.vocabulary, device=device)
@@ -750,7 +885,7 @@ class FastDecoder:
 
     @property
     def kernels(self) -> int:
-        """Kernels of a token: five a layer, one before and one behind; one kernel has as many barriers instead."""
+        """Kernels of a token: five a layer, one before and one behind."""
         return 5 * self.decoder.layers + 2
 
     @property
@@ -761,7 +896,7 @@ class FastDecoder:
 
     @property
     def persistent_options(self) -> dict[str, int]:
-        """How a kernel with barriers is launched: the driver refuses programs that cannot run together."""
+        """How a kernel is launched whose programs wait for each other: all must run at once, or the driver refuses."""
         options = {"num_warps": self.plan.persistent_warps}
         return options | {"launch_cooperative_grid": True} if self.count.is_cuda else options
 
@@ -810,13 +945,20 @@ class FastDecoder:
     def persistent_step(self, *, scores: bool = False, hold: bool = False) -> None:
         """Do what `step` does in one kernel, in which all programs must run at the same time."""
         model, plan, width = self.decoder, self.plan, self.decoder.width
-        self.count.zero_()
+        self.words.zero_()  # no word of the token before may pass for one of this token
+        rows, long_piece = self.persistent_rows, piece_of(4 * width, plan.long_piece)
         persistent_kernel[(self.programs,)](
-            self.text, self.length, self.best, self.count, self.prompt, *model.tensors.values(),
-            self.cache, self.x, self.q, self.part, self.hidden, self.scores,
-            model.layers, model.heads, model.longest, width, model.vocabulary,
-            HEAD=self.head, SPLITS=plan.splits, KEYS=plan.keys, BLOCK=self.block, EPS=EPSILON,
-            **self.persistent_rows, HEAD_ROWS=plan.persistent_head, SCORES=scores, HOLD=int(hold),
+            self.text, self.length, self.best, self.words[-4:], self.prompt, model.tokens, model.positions,
+            model.norm1_gain, model.qkv_weight, *self.folded_qkv, model.projection_weight, self.projection_bias,
+            model.norm2_gain, model.up_weight, *self.folded_up, model.down_weight, self.down_bias,
+            model.norm_gain, model.norm_shift, self.cache, self.words, self.scores,
+            model.layers, model.longest, model.vocabulary,
+            WIDTH=width, HEADS=model.heads, SPLITS=plan.splits, KEYS=plan.keys, PIECE=piece_of(width, plan.piece),
+            LONG_PIECE=long_piece, PACK=max(1, long_piece // (32 * plan.persistent_warps)), EPS=EPSILON, ROWS=rows,
+            QKV_BLOCKS=triton.cdiv(triton.cdiv(3 * width, self.programs), rows),
+            UP_BLOCKS=triton.cdiv(triton.cdiv(4 * width, self.programs), rows),
+            HEAD_ROWS=max(rows, plan.persistent_head), HEAD_AHEAD=plan.persistent_ahead,
+            SCORES=scores, HOLD=int(hold), SPIN=self.words.is_cuda, FETCH=self.can_fetch,
             **self.persistent_options,
         )  # fmt: skip
 
@@ -833,18 +975,20 @@ class FastDecoder:
             )  # fmt: skip
 
     def weightless_persistent_step(self) -> None:
-        """Do the same in one kernel, with as many barriers as `persistent_step` has."""
+        """Do the same in one kernel, with a barrier where a kernel ends.
+
+        `persistent_step` has no barriers: its programs wait as often, but each only for what it needs.
+        """
         self.count.zero_()
         weightless_phases_kernel[(self.programs,)](
             self.two_rows, self.count, self.kernels, self.decoder.width,
-            ROWS=self.persistent_rows["NARROW"], BLOCK=self.block, EPS=EPSILON, **self.persistent_options,
+            ROWS=self.persistent_rows, BLOCK=self.block, EPS=EPSILON, **self.persistent_options,
         )  # fmt: skip
 
-    @cached_property
-    def persistent_rows(self) -> dict[str, int]:
-        """Blocks that hold the rows of one program of the persistent kernel."""
-        each = {"WIDE": 4 * self.decoder.width, "NARROW": self.decoder.width}
-        return {name: triton.next_power_of_2(triton.cdiv(rows, self.programs)) for name, rows in each.items()}
+    @property
+    def persistent_rows(self) -> int:
+        """Rows of a block of the persistent kernel, which holds the rows of WIDTH results that one program computes."""
+        return int(triton.next_power_of_2(triton.cdiv(self.decoder.width, self.programs)))
 
     def next_token(self) -> int:
         """The likeliest token behind what has been read."""
@@ -914,6 +1058,8 @@ def check(decoder: Decoder) -> None:
             raise CannotDecode(f"{name} has {tensor.numel():,} elements: at most {MOST_ELEMENTS - 1:,}")
     if decoder.width > MOST_WIDTH:
         raise CannotDecode(f"the width is {decoder.width}: at most {MOST_WIDTH}, for a program holds whole rows")
+    if decoder.layers > MOST_LAYERS:
+        raise CannotDecode(f"the model has {decoder.layers} layers: at most {MOST_LAYERS}")
     if decoder.width // decoder.heads not in HEAD_SIZES:
         raise CannotDecode(
             f"a head has {decoder.width // decoder.heads} numbers: {', '.join(map(str, HEAD_SIZES))} are possible"

@@ -139,9 +139,18 @@ def test_a_row_of_equal_numbers_is_normalized():
 def test_rows_of_all_programs_of_the_persistent_kernel_fit_its_blocks():
     given = random_decoder(layers=1, width=768, heads=12, vocabulary=64, positions=4)
     for programs in (80, 108, 132, 148):
-        rows = fast().FastDecoder(given, programs=programs).persistent_rows
-        assert rows["WIDE"] >= math.ceil(4 * 768 / programs)
-        assert rows["NARROW"] >= math.ceil(768 / programs)
+        assert fast().FastDecoder(given, programs=programs).persistent_rows >= math.ceil(768 / programs)
+
+
+def test_words_carry_the_tag_of_their_layer():
+    """What a token leaves behind: x with the tag behind the last layer, all else with the last layer's."""
+    ours = fast().FastDecoder(model(), plan())
+    ours.begin([3, 9])
+    ours.persistent_step()
+    ours.persistent_step()
+    tags = ours.words[:-4] & 63
+    assert set(tags[:48].tolist()) == {3}
+    assert set(tags[48:].tolist()) == {2}
 
 
 def test_steps_without_weights_pass_a_row_on_in_both_ways():
@@ -158,7 +167,8 @@ def test_steps_without_weights_pass_a_row_on_in_both_ways():
 POINTERS = {
     "x_ptr": "*fp32", "q_ptr": "*fp32", "part_ptr": "*fp32", "hidden_ptr": "*fp32", "scores_ptr": "*fp32",
     "y_ptr": "*fp32", "rows_ptr": "*fp32", "averages_ptr": "*fp32", "logs_ptr": "*fp32",
-    "sums_ptr": "*fp32", "rest_ptr": "*fp32", "bias_ptr": "*fp32",
+    "qkv_sums_ptr": "*fp32", "qkv_rest_ptr": "*fp32", "up_sums_ptr": "*fp32", "up_rest_ptr": "*fp32",
+    "words_ptr": "*i32", "sums_ptr": "*fp32", "rest_ptr": "*fp32", "bias_ptr": "*fp32",
     "length_ptr": "*i32", "text_ptr": "*i32", "count_ptr": "*i32", "best_ptr": "*i64",
 }  # fmt: skip
 
@@ -172,6 +182,7 @@ def job(kernel, warps, **constants):
         usual["WIDTH"] = 768
     constants = {name: value for name, value in usual.items() if name in names} | constants
     types = {name: kind for name, kind in POINTERS.items() if name in names}
+    types |= {name: "*fp32" for name in ("projection_bias_ptr", "down_bias_ptr") if name in names}
     made = {"kernel": kernel, "num_warps": warps, "constants": constants, "types": types, "odd": odd}
     return made | {"dtype": "bf16", "capability": 90}
 
@@ -191,8 +202,9 @@ def test_the_kernels_compile_for_hopper_and_load_weights_in_wide_pieces(overlap)
         job("down_kernel", warps, OVERLAP=overlap, ROWS=usual.down, PIECE=usual.long_piece),
         job("head_kernel", warps, OVERLAP=overlap, ROWS=usual.head, SCORES=False),
         job(
-            "persistent_kernel", usual.persistent_warps, KEYS=usual.keys, WIDE=32, NARROW=8,
-            HEAD_ROWS=usual.persistent_head, SCORES=False, HOLD=0, **split,
+            "persistent_kernel", usual.persistent_warps, HEADS=12, SPLITS=usual.splits, KEYS=usual.keys,
+            LONG_PIECE=usual.long_piece, PACK=4, ROWS=8, QKV_BLOCKS=3, UP_BLOCKS=3, HEAD_ROWS=usual.persistent_head,
+            HEAD_AHEAD=usual.persistent_ahead, SCORES=False, HOLD=0, SPIN=True, FETCH=True,
         ),
         job("weightless_kernel", warps, OVERLAP=overlap, ROWS=usual.project),
         job("weightless_phases_kernel", usual.persistent_warps, ROWS=8),
@@ -204,6 +216,7 @@ def test_the_kernels_compile_for_hopper_and_load_weights_in_wide_pieces(overlap)
         assert needed[kernel]["spilled_bytes"] == 0, kernel
         assert needed[kernel]["wide_loads"] > 0, kernel
     assert needed["persistent_kernel"]["wide_loads"] > 0
+    assert needed["persistent_kernel"]["spilled_bytes"] == 0
     for kernel, needs in needed.items():
         assert needs["registers"] * 32 * (usual.persistent_warps if kernel == "persistent_kernel" else warps) <= 65536
 
@@ -229,6 +242,7 @@ def with_tensor(given, name, tensor):
         (lambda m: with_tensor(m, "tokens", m.tokens.to("meta")), r"is torch\.float32 on cpu, tokens .* on meta"),
         (lambda m: with_tensor(m, "qkv_weight", m.qkv_weight.mT.contiguous().mT), r"qkv_weight has strides"),
         (lambda m: model(width=4096, heads=64, layers=1, vocabulary=2), "the width is 4096: at most 2048"),
+        (lambda m: model(layers=63, width=16, heads=1, vocabulary=2), "the model has 63 layers: at most 62"),
         (lambda m: model(width=48, heads=2), "a head has 24 numbers: 16, 32, 64, 128 are possible"),
     ],
 )
