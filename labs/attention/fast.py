@@ -249,14 +249,13 @@ class Sizes:
 
 
 PLANS: Mapping[int, tuple[Plan, ...]] = {
-    64: (Plan(128, 64, 8, 3), Plan(64, 64, 4, 3)),
-    128: (Plan(128, 128, 8, 2), Plan(128, 64, 8, 3), Plan(64, 64, 4, 3)),
+    128: (Plan(128, 64, 8, 3), Plan(64, 64, 4, 3)),
 }
 """Plans of the forward pass by the largest head size that they serve; `bench.py` measures them all."""
 
 BACKWARD_PLANS: Mapping[int, tuple[Plan, ...]] = {
     64: (Plan(64, 64, 4, 2, 168),),
-    128: (Plan(64, 128, 8, 2), Plan(32, 64, 4, 2)),
+    128: (Plan(64, 128, 8, 3), Plan(32, 64, 4, 2)),
 }
 """The same for the backward pass, where keys are at rest."""
 
@@ -297,13 +296,14 @@ def plan_of(plans: Mapping[int, tuple[Plan, ...]], sizes: Sizes, device: Device,
 def shared_bytes(plan: Plan, d: int, *, keys_rest: bool = False) -> int:
     """Return the shared memory that a plan takes at most: what rests, what passes, a block that is stored, barriers.
 
-    In the backward pass two tensors rest, and a block is on its way to dQ; the forward pass takes less.
+    In the backward pass two tensors rest, two float32 numbers pass with each query, and a block is on its way to dQ;
+    the forward pass takes less.
     """
     padded = int(triton.next_power_of_2(d))
     rest, passing = (plan.block_k, plan.block_q) if keys_rest else (plan.block_q, plan.block_k)
     turned = plan.block_q * plan.block_k  # shares that a product reads from shared memory
-    added = 4 * plan.block_q * padded if keys_rest else 0  # bytes: in float32
-    return 2 * (2 * (rest + plan.num_stages * passing) * padded + turned) + added + BARRIER_BYTES
+    summed = 4 * plan.block_q * (padded + 2 * plan.num_stages) if keys_rest else 0  # bytes: in float32
+    return 2 * (2 * (rest + plan.num_stages * passing) * padded + turned) + summed + BARRIER_BYTES
 
 
 BARRIER_BYTES = 1024

@@ -12,8 +12,9 @@ kernel is in Gluon, the language below Triton's own, and says all of it (Shah et
   product with V beside it, so the tensor cores have work meanwhile.
 - Barriers in shared memory (`mbarrier`) say which slots are full and which are empty. Waiting for phase 1 of a fresh
   barrier ends at once, which is how the first fetches go ahead.
-- Programs are persistent: each takes one block of queries after the other, those with most keys first. The producer
-  runs ahead into the next block of queries while the consumers store this one.
+- Programs are persistent: each takes one block of queries after the other, those with most keys first. Results have
+  tiles of their own, so the producer runs ahead into the next block of queries while the consumers finish this one, and
+  nobody waits until a result is stored.
 
 No interpreter runs Gluon: the tests compile this kernel, and `mlsys bench` compares its results on a GPU before it
 times them.
@@ -184,7 +185,7 @@ def consume_block(
 
 @gluon.jit
 def consume(
-    q, out, logsum_ptr, q_tiles, k_tiles, v_tiles, q_full, q_empty, k_full, k_empty, v_full, v_empty,
+    q, out, logsum_ptr, q_tiles, out_tiles, k_tiles, v_tiles, q_full, q_empty, k_full, k_empty, v_full, v_empty,
     N, M, heads, blocks, tiles, section, factor,
     SCORES: gl.constexpr, OUT: gl.constexpr, SHARES: gl.constexpr,
     BLOCK_K: gl.constexpr, STAGES: gl.constexpr, CAUSAL: gl.constexpr, ONE: gl.constexpr,
@@ -224,6 +225,7 @@ def consume(
                 acc, shares, top, total, q_tile, k_tiles, v_tiles, k_full, k_empty, v_full, v_empty, count, number,
                 rows, M, factor, SCORES, OUT, SHARES, BLOCK_K, STAGES, CAUSAL, True,
             )  # fmt: skip
+        release(q_empty.index(ONE))
         count += needed
         last = (count - 1) % STAGES
         mbarrier.wait(v_full.index(last), (count - 1) // STAGES & 1)
@@ -232,14 +234,15 @@ def consume(
         release(v_empty.index(last))
 
         sums = gl.convert_layout(total, gl.SliceLayout(1, OUT))
-        q_tile.store((acc / gl.expand_dims(sums, 1)).to(q.dtype))  # nobody reads these queries any more
+        tma.store_wait(0)  # until the result before is out of its tile
+        wait_for_all_threads()
+        out_tiles.index(ONE).reshape([ROWS, D]).store((acc / gl.expand_dims(sums, 1)).to(q.dtype))
         fence_async_shared()
         wait_for_all_threads()
-        tma.async_copy_shared_to_global(out, [head, first, 0], q_tiles.index(ONE))
+        tma.async_copy_shared_to_global(out, [head, first, 0], out_tiles.index(ONE))
         gl.store(logsum_ptr + head.to(gl.int64) * N + rows, top + gl.log2(total), mask=rows < N)
-        tma.store_wait(0)
-        release(q_empty.index(ONE))
         turn += 1  # noqa: SIM113  (a kernel has no enumerate)
+    tma.store_wait(0)
 
 
 @gluon.jit
@@ -253,6 +256,7 @@ def specialized_kernel(
     q_tiles = gl.allocate_shared_memory(q.dtype, [GROUPS, 1, ROWS, D], q.layout)
     k_tiles = gl.allocate_shared_memory(q.dtype, [STAGES, 1, BLOCK_K, D], k.layout)
     v_tiles = gl.allocate_shared_memory(q.dtype, [STAGES, 1, BLOCK_K, D], v.layout)
+    out_tiles = gl.allocate_shared_memory(q.dtype, [GROUPS, 1, ROWS, D], q.layout)
     q_full = gl.allocate_shared_memory(gl.int64, [GROUPS, 1], mbarrier.MBarrierLayout())
     q_empty = gl.allocate_shared_memory(gl.int64, [GROUPS, 1], mbarrier.MBarrierLayout())
     k_full = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
@@ -272,11 +276,13 @@ def specialized_kernel(
     gl.warp_specialize(
         [
             (consume, (
-                q, out, logsum_ptr, q_tiles, k_tiles, v_tiles, q_full, q_empty, k_full, k_empty, v_full, v_empty,
+                q, out, logsum_ptr, q_tiles, out_tiles, k_tiles, v_tiles,
+                q_full, q_empty, k_full, k_empty, v_full, v_empty,
                 N, M, heads, blocks, tiles, section, factor, SCORES, OUT, SHARES, BLOCK_K, STAGES, CAUSAL, 0,
             )),
             (consume, (
-                q, out, logsum_ptr, q_tiles, k_tiles, v_tiles, q_full, q_empty, k_full, k_empty, v_full, v_empty,
+                q, out, logsum_ptr, q_tiles, out_tiles, k_tiles, v_tiles,
+                q_full, q_empty, k_full, k_empty, v_full, v_empty,
                 N, M, heads, blocks, tiles, section, factor, SCORES, OUT, SHARES, BLOCK_K, STAGES, CAUSAL, 1,
             )),
             (produce, (
@@ -305,8 +311,8 @@ class Plan:
         return f"{BLOCK_Q}x{self.block_k} s{self.num_stages}"
 
     def shared_bytes(self, d: int) -> int:
-        """Return the most shared memory that it takes: queries, the ring, and barriers."""
-        return 2 * d * (BLOCK_Q + 2 * self.num_stages * self.block_k) + BARRIER_BYTES
+        """Return the most shared memory that it takes: queries, results, the ring, and barriers."""
+        return 2 * d * (2 * BLOCK_Q + 2 * self.num_stages * self.block_k) + BARRIER_BYTES
 
 
 PLANS = {64: Plan(128, 3), 128: Plan(128, 2)}
