@@ -175,10 +175,13 @@ def backward_kernel(
                 scores = tl.where(j[:, None] <= i[None, :], scores, -float("inf"))
             if RAGGED:  # keys past the last are zeros, but their shares may be infinite, and infinity times 0 is NaN
                 scores = tl.where((j < M)[:, None], scores, -float("inf"))
-            shares = tl.exp2(scores)
             dy_rows = dy.load([batch, head, start, 0]).reshape(BLOCK_Q, D)
+            if D > 64:  # this product runs beside the exponentials; at heads of 64 registers are too few for both
+                d_shares = tl.dot(values, dy_rows.T) - delta.load([row, start]).reshape(BLOCK_Q)[None, :]
+            shares = tl.exp2(scores)
             dv = tl.dot(shares.to(dy_rows.dtype), dy_rows, dv)
-            d_shares = tl.dot(values, dy_rows.T) - delta.load([row, start]).reshape(BLOCK_Q)[None, :]
+            if D <= 64:
+                d_shares = tl.dot(values, dy_rows.T) - delta.load([row, start]).reshape(BLOCK_Q)[None, :]
             d_scores = (shares * d_shares).to(queries.dtype)
             dk = tl.dot(d_scores, queries, dk)
             dq.atomic_add([batch, head, start, 0], tl.dot(d_scores.T, keys).reshape(1, 1, BLOCK_Q, D))
