@@ -10,13 +10,21 @@ bytes that the 4-bit product moves, up to batch 16, and FLOPs above it.
 |---|---|---|---|
 | fast fp8 product | fast sums, float32 sums | m, n, k | TFLOP/s |
 | fast int8 product | int32 result, scaled | m, n, k | TFLOP/s, which are TOP/s here |
+| int4 bytes | only read | n, k | GB/s |
 | fast int4 weights | the plan | batch, n, k | GB/s, or TFLOP/s |
 
-Each row has the error of its result, relative to the product of the numbers before they were rounded to fewer bits.
+The rows of bytes are a floor, for every product has to read them. Their ratios are to the library's product at a batch
+of 1, and are the most that a product with weights of 4 bits can reach there.
+
+Each row of a product has the error of its result, relative to the product of the numbers before they were rounded to
+fewer bits.
 
 `python labs/precision/bench.py` measures every plan that may suit a shape, on one GPU, and prints which is best, beside
 what the rule chooses, and whether the aims are reached.
 """
+
+# A kernel's parameters are pointers and constants of Triton's compiler, for which Python has no types.
+# mypy: disable-error-code="no-untyped-def, untyped-decorator"
 
 import argparse
 import json
@@ -29,6 +37,8 @@ from types import ModuleType
 from typing import Any
 
 import torch
+import triton
+import triton.language as tl
 
 from mlsys.bench.lab import lab_module
 from mlsys.bench.row import row
@@ -50,13 +60,30 @@ DECODE = 16
 """Largest batch whose rate is counted in bytes."""
 
 AIMS = {"fp8": 0.98, "int8": 0.90, "int4 at batch 1 to 16": 3.2, "int4 up to batch 256": 0.9}
-"""Least ratios to the library to reach on an H200: geometric means; the last one for every shape."""
+"""Least ratios to the library to reach on an H200: geometric means; the last one for every shape.
+
+A kernel that only reads the weights of `WEIGHTS` was 3.4 to 3.75 times as fast as the library's product at batch 1 on
+an H200, so an aim of 3.2 leaves little time for anything but reading.
+"""
 
 FP8 = torch.float8_e4m3fn
 ALL_BYTES = 2**28
 """Bytes of all copies of packed weights that take turns: five times the L2 of an H200, as the layers of a model do."""
 
+READ_WORDS = 4096
+"""Words of 32 bits that a program of `read_kernel` reads."""
+
 Work = Callable[[], Any]
+
+
+@triton.jit
+def read_kernel(words_ptr, scales_ptr, out_ptr, WORDS, SCALES, BLOCK: tl.constexpr, SCALE_BLOCK: tl.constexpr):
+    """Write the largest of a block of words and a block of scales, each read as 32-bit integers, or 0."""
+    words = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    scales = tl.program_id(0) * SCALE_BLOCK + tl.arange(0, SCALE_BLOCK)
+    largest = tl.max(tl.load(words_ptr + words, mask=words < WORDS, other=0), 0)
+    largest = max(largest, tl.max(tl.load(scales_ptr + scales, mask=scales < SCALES, other=0), 0))
+    tl.store(out_ptr + tl.program_id(0), largest)
 
 
 def fast_module() -> ModuleType:
@@ -183,6 +210,32 @@ class Weights:
         ]
         return [self.packed, *more]
 
+    def reading(self) -> Work:
+        """Calls that only read the packed weights, one copy after the other, and return the largest of each program."""
+        size = self.packed.words.view(torch.int32).numel()
+        out = torch.empty(triton.cdiv(size, READ_WORDS), dtype=torch.int32, device=self.x.device)
+
+        def call(weights: Any) -> torch.Tensor:
+            words, scales = weights.words.view(torch.int32), weights.scales.view(torch.int32)
+            scale_block = READ_WORDS * scales.numel() // words.numel()
+            read_kernel[(len(out),)](
+                words, scales, out, words.numel(), scales.numel(),
+                BLOCK=READ_WORDS, SCALE_BLOCK=scale_block, num_warps=16,
+            )  # fmt: skip
+            return out
+
+        return rotate(call, [(one,) for one in self.packed_copies])
+
+    def check_reading(self, found: torch.Tensor) -> None:
+        """Hold what a call of `reading` returned to the largest of all words and scales.
+
+        Raises:
+            ArithmeticError: if they differ.
+        """
+        largest = max(int(one.view(torch.int32).max()) for one in (self.packed.words, self.packed.scales))
+        if int(found.max()) != largest:
+            raise ArithmeticError(f"reading {self.shape[1:]}: the largest is {largest}, {int(found.max())} was found")
+
     def library(self) -> Work:
         """The same with weights of 16 bits, with as many copies."""
         copies = [(self.w,), *((self.w.clone(),) for _ in range(self.copies - 1))]
@@ -256,9 +309,10 @@ def product_row(
 
 
 def int4_rows(ceilings: Ceilings) -> Iterator[Row]:
-    """Time weights of 4 bits at all batches."""
+    """Time reading weights of 4 bits, and products with them at all batches."""
     device, fast = ceilings.device, fast_module()
     for n, k in WEIGHTS:
+        yield read_row(Weights(1, n, k), ceilings)
         for batch in BATCHES:
             case = Weights(batch, n, k)
             plan = fast.int4_plan(batch, n, k, device)
@@ -272,6 +326,15 @@ def int4_rows(ceilings: Ceilings) -> Iterator[Row]:
             roof = ceilings.bandwidth("copy").m_as("GB/s")
             how = {"work": case.moved / 1e9, "ceiling": roof, "rate_unit": "GB/s", "graph": True, "error": error}
             yield row("lab", name, variant, case.shape, "bf16", call=call, peers=peers, **how)
+
+
+def read_row(case: Any, ceilings: Ceilings) -> Row:
+    """Measure reading packed weights, beside the library's product with a batch of 1."""
+    call, peers = case.reading(), {"cuBLAS bf16": case.library()}
+    case.check_reading(call())
+    roof = ceilings.bandwidth("read").m_as("GB/s")
+    how = {"work": case.packed.nbytes / 1e9, "ceiling": roof, "rate_unit": "GB/s", "graph": True}
+    return row("lab", "int4 bytes", "only read", case.shape[1:], "int4", call=call, peers=peers, **how)
 
 
 def tried(calls: dict[Any, Callable[[], Work]], check: Callable[[torch.Tensor, str], object]) -> dict[Any, float]:

@@ -19,9 +19,10 @@ which is the only order in which the tensor cores take numbers of 8 bits.
   nibble has to move to another thread.
 - No conversion instruction makes the numbers, and each instruction makes two: see `weights_of`.
 - Up to a batch of 32, memory sets the pace. With more, the tensor cores do, so `overlapped_kernel` makes the next
-  weights while the tensor cores multiply by the last ones. Triton does not do that by itself, so this kernel is in
-  Gluon, the language below Triton's own. It also multiplies the weights by their scales before the product, which
-  rounds them to 16 bits: one sum then takes in all groups, and stays where the tensor cores add to it.
+  weights while the tensor cores multiply by the last ones, and starts the next product before the last one ends.
+  Triton does not do that by itself, so this kernel is in Gluon, the language below Triton's own. It also multiplies the
+  weights by their scales before the product, which rounds them to 16 bits: one sum then takes in all groups, and stays
+  where the tensor cores add to it.
 - With a small batch there are fewer tiles than the GPU needs to keep its memory busy, so several programs share the k
   of one tile (`splits`). One of them adds up, always in the same order: equal inputs give equal bits.
 
@@ -300,8 +301,9 @@ def overlapped_kernel(
 ):  # fmt: skip
     """The same as `int4_kernel`, for larger batches: each half of a group is made while the other is multiplied.
 
-    `x` and `w` are descriptors of (TILE_M, GROUP / 2) activations and (TILE_N, WORDS) words. Scales are read two groups
-    ahead, and the TMA is STAGES groups ahead.
+    `x` and `w` are descriptors of (TILE_M, GROUP / 2) activations and (TILE_N, WORDS) words. The tensor cores always
+    have work in line, since each product is issued before the one ahead of it is waited for. Scales are read two groups
+    ahead. The TMA is up to STAGES groups ahead; it fills a slot again once the next group's first product is in line.
     """
     TILE_M: gl.constexpr = x.block_type.shape[0]
     TILE_N: gl.constexpr = w.block_type.shape[0]
@@ -331,16 +333,20 @@ def overlapped_kernel(
     scale = gl.load(scale_ptr + first * N + cols, mask=(cols < N) & (first < last), other=0.0)
     following = gl.load(scale_ptr + (first + 1) * N + cols, mask=(cols < N) & (first + 1 < last), other=0.0)
     acc = gl.zeros([TILE_N, TILE_M], gl.float32, SUMS)
-    slot, phase = 0, 0
+    slot, phase, used = 0, 0, 0
     mbarrier.wait(arrived.index(0), 0, pred=first < last)
     words = w_tiles.index(0).load(LEFT)
     weights = half_group(words, scale[:, None], 0, LEFT, HALF)
     for group in range(first, last):
         later = gl.load(scale_ptr + (group + 2) * N + cols, mask=(cols < N) & (group + 2 < last), other=0.0)
         running = warpgroup_mma(weights, x_tiles.index(2 * slot).permute((1, 0)), acc, is_async=True)
+        acc = warpgroup_mma_wait(1, [running])  # the product before this one
+        wait_for_all_threads()  # they have read the slot that is filled next
+        if (group > first) & (group - 1 + STAGES < last):
+            fetch(x, w, row, col, group - 1 + STAGES, N, x_tiles, w_tiles, arrived, used)
         second = half_group(words, scale[:, None], 1, LEFT, HALF)
-        acc = warpgroup_mma_wait(0, [running])
         running = warpgroup_mma(second, x_tiles.index(2 * slot + 1).permute((1, 0)), acc, is_async=True)
+        acc = warpgroup_mma_wait(1, [running])
         used = slot
         slot += 1
         if slot == STAGES:
@@ -349,11 +355,8 @@ def overlapped_kernel(
         mbarrier.wait(arrived.index(slot), phase, pred=group + 1 < last)
         words = w_tiles.index(slot).load(LEFT)
         weights = half_group(words, following[:, None], 0, LEFT, HALF)
-        acc = warpgroup_mma_wait(0, [running])
         scale, following = following, later
-        wait_for_all_threads()  # they have read the slot that is filled next
-        if group + STAGES < last:
-            fetch(x, w, row, col, group + STAGES, N, x_tiles, w_tiles, arrived, used)
+    acc = warpgroup_mma_wait(0, [acc])
 
     if SPLITS > 1:
         part_rows = gl.arange(0, TILE_N, gl.SliceLayout(1, SUMS))[:, None]
@@ -368,7 +371,9 @@ def overlapped_kernel(
         else:  # it started after the others, which wait for nobody, so it may wait for them
             while gl.atomic_add(arrived_ptr + tile, 0, sem="acquire") < SPLITS - 1:
                 pass
-            for one in range(SPLITS - 1):  # from the L2, in which the parts of other programs are
+            # From the L2, in which the parts of other programs are. Up to SPLITS - 1, a constant, the compiler would
+            # unroll the loop and read all parts at once, into so many registers that fewer programs fit.
+            for one in range(split):
                 acc += gl.load(part_ptr + one * part_size + part_place, cache_modifier=".cg")
             gl.store(arrived_ptr + tile, 0)  # for the next launch
     if split == SPLITS - 1:
@@ -509,11 +514,11 @@ def product_plan(m: int, n: int, k: int, device: Device, itemsize: int = 2, *, p
 LARGEST_MEMORY_BATCH = 32
 """Largest batch that `int4_kernel` computes; beyond it, `overlapped_kernel` is faster for all weights of `bench.py`."""
 
-PROGRAMS_AT_ONCE = {16: 3, 32: 3, 64: 3, 128: 2}
+PROGRAMS_AT_ONCE = {16: 3, 32: 3, 64: 3, 128: 2, 256: 1}
 """Programs by tile_m that one multiprocessor runs at once, so that enough bytes are on their way."""
 
-LEAST_GROUPS = {False: 4, True: 8}
-"""Fewest groups of a program, overlapped or not, or starting it and adding up takes longer than its work."""
+LEAST_GROUPS = {16: 4, 32: 4, 64: 8, 128: 16, 256: 32}
+"""Fewest groups of a program by tile_m: with fewer, starting it and adding up its part take longer than its work."""
 
 LARGE_INT4 = Int4Plan(256, 128, 8, 3, overlapped=True)
 """It makes half as many weights for the same result, and fills a multiprocessor alone."""
@@ -521,24 +526,34 @@ LARGE_INT4 = Int4Plan(256, 128, 8, 3, overlapped=True)
 LEAST_BUSY = 0.8
 """Share of the multiprocessors that must be busy for `LARGE_INT4` to be faster than smaller tiles."""
 
+LARGE_SPLITS = (1, 2)
+"""Splits with which `LARGE_INT4` can be faster: adding up four parts of its large tiles takes longer than it saves."""
+
+
+def most_splits(plan: Int4Plan, k: int) -> int:
+    """Programs that can share a tile of a plan and have `LEAST_GROUPS` each."""
+    return max(1, k // GROUP // LEAST_GROUPS[plan.tile_m])
+
 
 def int4_plan(m: int, n: int, k: int, device: Device) -> Int4Plan:
     """The plan for weights of 4 bits: the smallest tile that holds the batch, and splits until the GPU is busy.
 
-    Batches above 128 take tiles of 128 rows, or of 256 where these add no empty rows and nearly fill the GPU unsplit.
+    Batches above 128 take tiles of 128 rows, or of 256 where these add no empty rows and, in one part or in two, nearly
+    fill the GPU.
     """
     multiprocessors = device.multiprocessors or 1
     if m <= LARGEST_MEMORY_BATCH:
         plan = Int4Plan(max(16, triton.next_power_of_2(m)), 128, num_warps=4, num_stages=3)
     else:
-        large = LARGE_INT4.tiles(m, n)
-        turns = triton.cdiv(large, multiprocessors)
-        if -m % LARGE_INT4.tile_m < 128 and large >= LEAST_BUSY * turns * multiprocessors:
-            return LARGE_INT4
+        for splits in LARGE_SPLITS:
+            programs = LARGE_INT4.tiles(m, n) * splits
+            turns = triton.cdiv(programs, multiprocessors)
+            nearly_full = programs >= LEAST_BUSY * turns * multiprocessors
+            if -m % LARGE_INT4.tile_m < 128 and nearly_full and splits <= most_splits(LARGE_INT4, k):
+                return replace(LARGE_INT4, splits=splits)
         plan = Int4Plan(64 if m <= 64 else 128, 64, num_warps=4, num_stages=3, overlapped=True)
     busy = multiprocessors * PROGRAMS_AT_ONCE[plan.tile_m]
-    most = k // GROUP // LEAST_GROUPS[plan.overlapped]
-    return replace(plan, splits=max(1, min(busy // plan.tiles(m, n), most)))
+    return replace(plan, splits=max(1, min(busy // plan.tiles(m, n), most_splits(plan, k))))
 
 
 SUMS_OF_A_WARP = 4096
@@ -560,7 +575,7 @@ def int4_candidates(m: int, n: int, k: int, device: Device) -> list[Int4Plan]:
                     and plan.tile_m * plan.tile_n <= SUMS_OF_A_WARP * warps
                 ):
                     found[plan] = None
-    return [plan for plan in found if plan.splits <= max(1, k // GROUP // LEAST_GROUPS[plan.overlapped])]
+    return [plan for plan in found if plan.splits <= most_splits(plan, k)]
 
 
 def check_device(device: Device) -> None:

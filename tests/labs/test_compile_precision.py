@@ -6,6 +6,7 @@ interpreter runs: it is compiled here, and its results are checked where `mlsys 
 
 import re
 import runpy
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -227,7 +228,7 @@ def int4_job(plan, dtype):
 
 
 @pytest.mark.proof
-def test_the_plans_for_int4_compile_for_hopper_without_spills_and_take_what_they_say():
+def test_the_plans_for_int4_compile_for_hopper_without_spills_and_fit_a_multiprocessor_as_often_as_the_rule_says():
     plans = {fast().int4_plan(batch, n, k, H200): None for n, k in bench()["WEIGHTS"] for batch in bench()["BATCHES"]}
     cases = [(plan, dtype) for plan in plans for dtype in ("fp16", "bf16")]
     needed = compile_kernels(LAB / "fast.py", [int4_job(*case) for case in cases])
@@ -236,6 +237,10 @@ def test_the_plans_for_int4_compile_for_hopper_without_spills_and_take_what_they
         assert needs["tensor_cores"], (plan, dtype)
         assert needs["tensor_copies"], (plan, dtype)
         assert needs["shared_bytes"] <= plan.shared_bytes <= H200.shared_bytes, (plan, dtype)
+        programs = fast().PROGRAMS_AT_ONCE[plan.tile_m]
+        registers = -(-needs["registers"] // 8) * 8  # they are given out in eights
+        assert programs * registers * 32 * plan.num_warps <= 2**16, (plan, dtype)
+        assert programs * (needs["shared_bytes"] + 1024) <= SHARED_BYTES + 1024, (plan, dtype)  # 1 KiB for the system
 
 
 @pytest.mark.proof
@@ -272,9 +277,13 @@ def test_the_rule_for_int4_overlaps_large_batches_and_takes_the_largest_tile_onl
     assert not plan(32, 8192, 8192, H200).overlapped
     assert plan(33, 8192, 8192, H200).overlapped
     assert plan(256, 14336, 4096, H200) == plan(512, 14336, 4096, H200) == fast().LARGE_INT4
+    assert plan(256, 8192, 8192, H200) == replace(fast().LARGE_INT4, splits=2)
     too_few, half_empty, two_turns = (256, 4096), (384, 14336), (256, 132 * 128 + 1)
     for m, n in (too_few, half_empty, two_turns):
-        assert plan(m, n, 4096, H200).tile_m == 128
+        assert plan(m, n, 14336, H200).tile_m == 128
+    short = 4096
+    assert plan(256, 8192, short, H200) == fast().Int4Plan(128, 64, 4, 3, 1, overlapped=True)
+    assert plan(128, 4096, short, H200).splits == 2  # 16 groups each
 
 
 def test_the_rule_for_8_bits_takes_large_tiles_for_large_products_and_small_ones_for_small():

@@ -57,18 +57,20 @@ def test_every_row_is_measured_and_is_right(monkeypatch):
     monkeypatch.setitem(row_module, "time_kernel", lambda call, **_: (call(), Timing.of([1e-5]))[1])
     monkeypatch.setitem(row_module, "time_pair", lambda one, other, **_: (one(), other(), Pair(1e-5, 1e-5, 1, 1, 1))[2])
     roofs = {name: ureg.Quantity(1000, "TFLOP/s") for name in ("bf16", "fp8", "int8")}
-    ceilings = Ceilings(device, ureg.Quantity(1000, "GB/s"), roofs)
+    ceilings = Ceilings(device, ureg.Quantity(1000, "GB/s"), roofs, {"read": ureg.Quantity(1000, "GB/s")})
     rows = list(bench["rows"](lab_names(ROOT / "labs/precision/lab.py"), ceilings))
-    names = ["fast fp8 product"] * 4 + ["fast int8 product"] * 4 + ["fast int4 weights"] * 3
+    names = ["fast fp8 product"] * 4 + ["fast int8 product"] * 4 + ["int4 bytes"] + ["fast int4 weights"] * 3
     assert [row.name for row in rows] == names
     for row in rows:
         check_row(row, "this test")
     assert [set(row.peers) for row in rows[:8]] == [{"torch._scaled_mm"}] * 4 + [{"torch._int_mm"}] * 4
-    assert [row.rate_unit for row in rows[8:11]] == ["GB/s", "GB/s", "TFLOP/s"]
+    assert [row.rate_unit for row in rows[8:]] == ["GB/s", "GB/s", "GB/s", "TFLOP/s"]
+    # 80 x 256 weights of 4 bits with two scales a row are read.
+    assert rows[8].achieved * rows[8].median_s == pytest.approx((80 * 128 + 80 * 4) / 1e9)
     # Batch 16: 16 x 256 activations, 80 x 256 weights of 4 bits with two scales a row, 16 x 80 results.
-    assert rows[9].achieved * rows[9].median_s == pytest.approx((16 * 512 + 80 * 128 + 80 * 4 + 16 * 160) / 1e9)
+    assert rows[10].achieved * rows[10].median_s == pytest.approx((16 * 512 + 80 * 128 + 80 * 4 + 16 * 160) / 1e9)
     assert rows[0].achieved * rows[0].median_s == pytest.approx(2 * 64 * 80 * 256 / 1e12)
-    fp8, plain, int8, int4 = (rows[place].error for place in (0, 4, 5, 8))
+    fp8, plain, int8, int4 = (rows[place].error for place in (0, 4, 5, 9))
     assert plain is None
     assert 0.003 < int8 < fp8 < int4 < 0.13
 
@@ -95,6 +97,23 @@ def test_a_wrong_result_is_not_timed(monkeypatch):
     for wrong in (good * 1.05, good.clone().fill_(float("nan")), good.roll(1, 1)):
         with pytest.raises(ArithmeticError, match="a wrong result"):
             weights.check(wrong, "a wrong result")
+
+
+def test_reading_covers_all_words_and_scales(monkeypatch):
+    """The last ones too, where the last program's block ends beyond them."""
+    bench, _, _ = small(monkeypatch)
+    weights = bench["Weights"](1, 336, 512)
+    weights.copies = 1
+    call = weights.reading()
+    weights.check_reading(call())
+    for part in (weights.packed.words, weights.packed.scales):
+        numbers = part.view(torch.int32).view(-1)
+        for place in (0, -1):
+            before, numbers[place] = int(numbers[place]), 2**31 - 1
+            assert int(call().max()) == 2**31 - 1
+            numbers[place] = before
+    with pytest.raises(ArithmeticError, match="reading"):
+        weights.check_reading(call() * 0)
 
 
 def test_copies_of_the_weights_take_turns(monkeypatch):
