@@ -1,10 +1,14 @@
 """What the fusion lab measures for the record: its fused kernels, held against the bandwidth of a copy.
 
+The rows `fast ...` are of `fast.py`, at widths that suit a power of two and at others, with as many numbers each.
+
 All are replayed from CUDA graphs, as in the lab's races: what counts is the work on the GPU, for the peers too.
 """
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -12,11 +16,14 @@ import triton
 from torch.nn import functional
 
 from mlsys import ops
-from mlsys.bench.lab import LabBench
+from mlsys.bench.lab import LabBench, lab_module
 from mlsys.bench.suite.setting import Setting, Work, compiled, liger
 from mlsys.measure.ceilings import Ceilings
 from mlsys.measure.gpu_ceilings import PRECISIONS
 from mlsys.measure.records import Row
+
+NAMES = {"bias_gelu": "bias + GELU"} | {op: op for op in ("softmax", "layernorm", "rmsnorm", "chain")}
+"""Operations as the rows call them."""
 
 Gradients = tuple[torch.Tensor, ...]
 """Those of x, gamma and beta; a compiler drops the work for what a function does not return."""
@@ -25,6 +32,21 @@ ROWS = 65536
 COLUMNS = (1024, 4096, 8192)
 WIDTH = 4096
 """Columns of the element-wise kernels and of the backward pass."""
+
+NUMBERS = 2**28
+"""Numbers of the matrix of a row `fast ...`, less than a row of them: its rows are NUMBERS // columns."""
+
+WIDTHS = (1000, 4096, 12288, 16384, 32768, 65536)
+"""Columns of the fastest kernels on rows."""
+
+COMPILED = (1000, 4096, 16384, 65536)
+"""Those of them at which torch.compile is a peer, whose compiler takes seconds each time."""
+
+RAGGED = (1000,)
+"""Columns of the fastest element-wise kernels, at which the lab's own load two bytes at a time."""
+
+FAST = dict.fromkeys(("softmax", "layernorm", "rmsnorm"), WIDTHS) | dict.fromkeys(("chain", "bias_gelu"), RAGGED)
+"""Columns of the rows `fast ...` of each operation."""
 
 TILE = {"ROWS": 16, "BLOCK": 256, "num_warps": 4}
 """Tile of the element-wise kernels: 32 numbers per thread; a warp's access is one row of 256 numbers of 2 bytes."""
@@ -40,6 +62,14 @@ def rows(names: dict[str, Any], ceilings: Ceilings) -> Iterator[Row]:
     yield bench.chain()
     yield bench.bias_gelu()
     yield bench.layernorm_backward()
+    for op, widths in FAST.items():
+        for columns in widths:
+            yield bench.fast(op, columns)
+
+
+def fast_module() -> ModuleType:
+    """`fast.py` beside this file."""
+    return lab_module(Path(__file__).with_name("fast.py"))
 
 
 class FusionBench(LabBench):
@@ -62,6 +92,57 @@ class FusionBench(LabBench):
     def fused(self, launch: str, kernel: str, constants: dict[str, int], x: torch.Tensor, *vectors: Any) -> Work:
         """A call of one of the lab's kernels into an output like its first input."""
         return self.launched(launch, kernel, constants, torch.empty_like(x), x, *vectors)
+
+    def fast(self, op: str, columns: int) -> Row:
+        """One of the fastest kernels, by the plan of its rule."""
+        fast, device = fast_module(), self.setting.ceilings.device
+        shape, epsilon = (max(1, NUMBERS // columns), columns), self.names["EPSILON"]
+        x, out = self.randn(*shape), torch.empty(shape, dtype=self.torch_dtype, device=self.setting.device)
+        vectors = tuple(self.randn(columns) for _ in fast.VECTORS[op])
+        if op == "chain":
+            vectors[1].square_()  # a variance
+        fast.check(op, x, vectors, out)
+        plan = fast.plan_of(op, columns, x.itemsize, fast.vector_of(columns), device)
+
+        def call() -> torch.Tensor:
+            fast.launch(op, x, vectors, out, plan, device, epsilon)
+            return out
+
+        function, by_liger = self.libraries(op)
+        others = {"eager torch": partial(function, x, *vectors)}
+        if columns in COMPILED:
+            others |= compiled(function, x, *vectors)
+        if by_liger:
+            others |= liger(by_liger[0], x, *vectors, *by_liger[1:])
+        peers = self.setting.peers(call, others)
+        moved = (2 * x.numel() + len(vectors) * columns) * x.element_size()
+        name, variant = f"fast {NAMES[op]}", type(plan).__name__.lower()
+        return self.bandwidth_row(name, variant, shape, self.dtype, call=call, peers=peers, moved=moved, mix="copy")
+
+    def libraries(self, op: str) -> tuple[Callable[..., torch.Tensor], tuple[Any, ...]]:
+        """PyTorch's function for an operation, and the name and last arguments of liger-kernel's, if it has one."""
+        epsilon = self.names["EPSILON"]
+        found: dict[str, tuple[Callable[..., torch.Tensor], tuple[Any, ...]]] = {
+            "softmax": (lambda x: torch.softmax(x, 1), ("LigerSoftmaxFunction",)),
+            "layernorm": (
+                lambda x, gamma, beta: functional.layer_norm(x, gamma.shape, gamma, beta, epsilon),
+                ("LigerLayerNormFunction", epsilon),
+            ),
+            "rmsnorm": (
+                lambda x, gamma: functional.rms_norm(x, gamma.shape, gamma, epsilon),
+                ("LigerRMSNormFunction", epsilon, 0.0, "llama", False),
+            ),
+            "chain": (self.unfused_chain, ()),
+            "bias_gelu": (lambda x, bias: functional.gelu(x + bias), ()),
+        }
+        return found[op]
+
+    def unfused_chain(self, x: torch.Tensor, *vectors: torch.Tensor) -> torch.Tensor:
+        """ReLU, batch normalization and scale by PyTorch."""
+        mean, var, gamma, beta, scale = vectors
+        epsilon = self.names["EPSILON"]
+        normal = functional.batch_norm(functional.relu(x), mean, var, gamma, beta, training=False, eps=epsilon)
+        return normal * scale
 
     def softmax(self, columns: int) -> Row:
         """Softmax of every row."""
@@ -88,15 +169,9 @@ class FusionBench(LabBench):
         x = self.randn(ROWS, WIDTH)
         mean, gamma, beta, scale = (self.randn(WIDTH) for _ in range(4))
         var = self.randn(WIDTH).square()
-        epsilon = self.names["EPSILON"]
-
-        def unfused(x: torch.Tensor) -> torch.Tensor:
-            normal = functional.batch_norm(functional.relu(x), mean, var, gamma, beta, training=False, eps=epsilon)
-            return normal * scale
-
         call = self.fused("launch_chain", "chain_kernel", TILE, x, mean, var, gamma, beta, scale)
         moved = (2 * x.numel() + 5 * WIDTH) * x.element_size()
-        return self.row("fused chain", WIDTH, call, eager(unfused, x), moved)
+        return self.row("fused chain", WIDTH, call, eager(self.unfused_chain, x, mean, var, gamma, beta, scale), moved)
 
     def bias_gelu(self) -> Row:
         """Bias and GELU."""

@@ -65,6 +65,8 @@ def compile_job(module, job):
         "tensor_copies": "cp.async.bulk.tensor" in ptx,
         "multiply_adds": len(re.findall(r"\bfma\.rn\.f32\b", ptx)),
         "groups_of_warps": "setmaxnreg" in ptx,
+        "wide_copies": len(re.findall(r"\bcp\.async\.cg\.shared\.global\b", ptx)),
+        "wide_stores": len(re.findall(r"\bst\.global\.v4\.b32\b", ptx)),
         "wide_loads": len(re.findall(r"\bld\.global\.v4\.b32\b", ptx)),
     }
 

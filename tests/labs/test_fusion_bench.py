@@ -20,7 +20,13 @@ def test_every_row_is_measured_and_agrees_with_pytorch(monkeypatch):
     """On the CPU, with small sizes: the same code as on a GPU, where its times mean something."""
     bench = runpy.run_path(str(ROOT / "labs/fusion/bench.py"))
     module = bench["rows"].__globals__
-    sizes = {"ROWS": 6, "COLUMNS": (48,), "WIDTH": 48}
+    sizes = {
+        "ROWS": 6,
+        "COLUMNS": (48,),
+        "WIDTH": 48,
+        "NUMBERS": 3 * 256,
+        "FAST": dict.fromkeys(module["FAST"], (256,)),
+    }
     monkeypatch.setitem(module, "compiled", lambda *_: {})
     monkeypatch.setitem(module, "Setting", partial(module["Setting"], device="cpu"))
     for name, size in sizes.items():
@@ -29,7 +35,9 @@ def test_every_row_is_measured_and_agrees_with_pytorch(monkeypatch):
     ceilings = Ceilings(device, ureg.Quantity(1000, "GB/s"), {})
     rows = list(bench["rows"](lab_names(ROOT / "labs/fusion/lab.py"), ceilings))
     names = ("softmax", "layernorm", "chain", "bias + GELU", "layernorm backward")
-    assert [row.name for row in rows] == [f"fused {name}" for name in names]
+    fast_names = ("softmax", "layernorm", "rmsnorm", "chain", "bias + GELU")
+    assert [row.name for row in rows] == [f"fused {name}" for name in names] + [f"fast {name}" for name in fast_names]
+    assert {row.shape for row in rows[5:]} == {(3, 256)}
     for row in rows:
         check_row(row, "this test")
         # A peer stays only if its result is the same; PyTorch's backward pass takes no mixed dtypes on a CPU.
