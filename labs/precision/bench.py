@@ -13,8 +13,8 @@ bytes that the 4-bit product moves, up to batch 16, and FLOPs above it.
 | int4 bytes | only read | n, k | GB/s |
 | fast int4 weights | the plan | batch, n, k | GB/s, or TFLOP/s |
 
-The rows of bytes are a floor, for every product has to read them. Their ratios are to the library's product at a batch
-of 1, and are the most that a product with weights of 4 bits can reach there.
+The rows of bytes say what a plain kernel takes that only reads them, beside the library's product at a batch of 1. A
+product with weights of 4 bits that gains more there must also read faster than that kernel.
 
 Each row of a product has the error of its result, relative to the product of the numbers before they were rounded to
 fewer bits.
@@ -62,8 +62,7 @@ DECODE = 16
 AIMS = {"fp8": 0.98, "int8": 0.90, "int4 at batch 1 to 16": 3.2, "int4 up to batch 256": 0.9}
 """Least ratios to the library to reach on an H200: geometric means; the last one for every shape.
 
-A kernel that only reads the weights of `WEIGHTS` was 3.4 to 3.75 times as fast as the library's product at batch 1 on
-an H200, so an aim of 3.2 leaves little time for anything but reading.
+At batch 1 to 16 the aim leaves little time for anything but reading: see the ratios of the rows of bytes.
 """
 
 FP8 = torch.float8_e4m3fn

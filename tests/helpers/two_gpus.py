@@ -186,7 +186,8 @@ class Bench:
             self.store.wait(["copied"], datetime.timedelta(minutes=5))
             return []
         rows = []
-        streams = [torch.cuda.Stream() for _ in range(2)]
+        # torch has a copy wait for the current streams of both GPUs, so each way has one of its own on either
+        streams = [[torch.cuda.Stream(gpu) for gpu in range(2)] for _ in range(2)]
         for size in self.plan["sizes"]:
             ends = [
                 [torch.zeros(size, dtype=torch.uint8, device=f"cuda:{gpu}") for gpu in way] for way in ((0, 1), (1, 0))
@@ -194,12 +195,13 @@ class Bench:
 
             def copy(ways: int, ends: list[list[Tensor]] = ends) -> None:
                 main = torch.cuda.current_stream()
-                for stream in streams[:ways]:
+                used = [stream for way in streams[:ways] for stream in way]
+                for stream in used:
                     stream.wait_stream(main)
-                for stream, (source, target) in zip(streams[:ways], ends[:ways], strict=True):
-                    with torch.cuda.stream(stream):
+                for (first, second), (source, target) in zip(streams[:ways], ends[:ways], strict=True):
+                    with torch.cuda.stream(first), torch.cuda.stream(second):
                         target.copy_(source, non_blocking=True)
-                for stream in streams[:ways]:
+                for stream in used:
                     main.wait_stream(stream)
 
             for ways, name in ((1, "copy"), (2, "copy both ways")):
