@@ -13,8 +13,6 @@ from threading import RLock, get_ident
 from types import CellType, FunctionType
 from typing import Any, ParamSpec
 
-import torch
-
 MOST_KEPT = 1024
 """Calls that a function remembers; before one more, it forgets them all. Each takes a few kilobytes."""
 
@@ -66,11 +64,15 @@ def remembered(launch: Callable[Args, bool | None]) -> Callable[Args, None]:
 
 def current_device() -> int:
     """Number of the current CUDA device; -1 before torch uses one."""
+    import torch
+
     return torch.cuda.current_device() if torch.cuda.is_initialized() else -1
 
 
 def described(values: Iterable[object]) -> list[Any]:
     """What decides how arguments are launched: of a tensor all but its numbers, and other values themselves."""
+    import torch
+
     found: list[Any] = []
     for value in values:
         kind: Any = type(value)
@@ -166,6 +168,8 @@ STREAM = 3
 
 def addressed(values: tuple[Any, ...]) -> tuple[Any, ...]:
     """The same arguments with addresses instead of tensors, also in lists and tuples."""
+    import torch
+
     return tuple(
         value.data_ptr()
         if isinstance(value, torch.Tensor)
