@@ -49,7 +49,7 @@ OVERLAPS = (9, 0)
 
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 MOST_WIDTH = 2048
-"""Largest width: a program holds a row of weights of the next power of two."""
+"""Largest width: a program holds whole rows of weights."""
 
 HEAD_SIZES = (16, 32, 64, 128)
 MOST_LAYERS = 62

@@ -11,21 +11,19 @@ from pathlib import Path
 
 import pytest
 import torch
+from helpers import known_gpus
+from helpers.known_gpus import A100, NO_GPU, SMALL
 from helpers.known_lab import compile_kernels
 from helpers.reductions import interpret_reductions
 
-from mlsys import Hardware, ops
+from mlsys import ops
 from mlsys.bench.lab import lab_module
 from mlsys.grading import use_device
 from mlsys.measure.device import Device
 
 LAB = Path(__file__).parents[2] / "labs/attention"
-SHARED_BYTES = int(Hardware.get("h100-sxm").field("shared_memory_per_block").value.m_as("byte"))
-H200 = Device("gpu", "NVIDIA H200", (9, 0), multiprocessors=132, shared_bytes=SHARED_BYTES, cache_bytes=50 * 2**20)
-A100 = Device("gpu", "NVIDIA A100", (8, 0), multiprocessors=108, shared_bytes=163 * 1024)
-SMALL = Device("gpu", "a GPU with little shared memory", (12, 0), multiprocessors=170, shared_bytes=99 * 1024)
+H200 = dataclasses.replace(known_gpus.H200, cache_bytes=50 * 2**20)
 SMALLEST = Device("gpu", "a GPU with less", (9, 0), multiprocessors=40, shared_bytes=32 * 1024)
-NO_GPU = Device("cpu", "a laptop")
 
 
 @cache

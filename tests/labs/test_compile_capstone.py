@@ -11,17 +11,15 @@ from pathlib import Path
 
 import pytest
 import torch
+from helpers.known_gpus import NO_GPU, T4
 from helpers.known_lab import compile_kernels
 
 from mlsys.bench.lab import lab_module
 from mlsys.grading import use_device
-from mlsys.measure.device import Device
 from mlsys.models import decoder
 from mlsys.models.decoder import Decoder, random_decoder
 
 LAB = Path(__file__).parents[2] / "labs/capstone"
-T4 = Device("gpu", "Tesla T4", (7, 5), multiprocessors=40, shared_bytes=64 * 1024)
-NO_GPU = Device("cpu", "a laptop")
 
 
 @cache

@@ -10,18 +10,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from helpers.known_gpus import A100, H200, NO_GPU, T4
 from helpers.known_lab import compile_kernels
 
-from mlsys import Hardware, models
+from mlsys import models
 from mlsys.grading import use_device
-from mlsys.measure.device import Device
 
 LAB = Path(__file__).parents[2] / "labs/convolution"
-SHARED_BYTES = int(Hardware.get("h100-sxm").field("shared_memory_per_block").value.m_as("byte"))
-H200 = Device("gpu", "NVIDIA H200", (9, 0), multiprocessors=132, shared_bytes=SHARED_BYTES)
-A100 = Device("gpu", "NVIDIA A100", (8, 0), multiprocessors=108, shared_bytes=163 * 1024)
-T4 = Device("gpu", "Tesla T4", (7, 5), multiprocessors=40, shared_bytes=64 * 1024)
-NO_GPU = Device("cpu", "a laptop")
 
 
 @cache

@@ -9,21 +9,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from helpers.exact_rows import OPS, ROW_OPS, exact
+from helpers.known_gpus import H200, NO_GPU, SHARED_BYTES, T4
 from helpers.known_lab import compile_kernels
-from torch.nn import functional
 
-from mlsys import Hardware
 from mlsys.grading import use_device
-from mlsys.measure.device import Device
 
 LAB = Path(__file__).parents[2] / "labs/fusion"
-SHARED_BYTES = int(Hardware.get("h100-sxm").field("shared_memory_per_block").value.m_as("byte"))
-H200 = Device("gpu", "NVIDIA H200", (9, 0), multiprocessors=132, shared_bytes=SHARED_BYTES)
-T4 = Device("gpu", "Tesla T4", (7, 5), multiprocessors=40, shared_bytes=64 * 1024)
-NO_GPU = Device("cpu", "a laptop")
-EPSILON = 1e-5
-ROW_OPS = ("softmax", "layernorm", "rmsnorm")
-OPS = (*ROW_OPS, "chain", "bias_gelu")
 TYPES = {torch.bfloat16: "bf16", torch.float16: "fp16", torch.float32: "fp32"}
 
 
@@ -37,21 +29,6 @@ def bench():
 def fast():
     """`fast.py`, which imports triton: as late as the labs' own cells do."""
     return bench()["fast_module"]()
-
-
-def exact(op, x, *vectors):
-    """The operation in float64."""
-    x, *vectors = (tensor.double() for tensor in (x, *vectors))
-    if op == "softmax":
-        return torch.softmax(x, 1)
-    if op == "layernorm":
-        return functional.layer_norm(x, x.shape[1:], *vectors, eps=EPSILON)
-    if op == "rmsnorm":
-        return functional.rms_norm(x, x.shape[1:], *vectors, eps=EPSILON)
-    if op == "chain":
-        mean, var, gamma, beta, scale = vectors
-        return ((x.relu() - mean) / (var + EPSILON).sqrt() * gamma + beta) * scale
-    return functional.gelu(x + vectors[0])
 
 
 WIDTHS = (256, 512, 1000, 3000, 4096, 5000, 10000, 12288, 16384, 20000, 24576, 32768, 65536)

@@ -13,20 +13,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from helpers.known_gpus import A100, H200, NO_GPU, SHARED_BYTES
 from helpers.known_lab import KnownLab, compile_kernels
 
-from mlsys import Hardware
 from mlsys.bench.run import lab_names
 from mlsys.grading import use_device
 from mlsys.measure.device import Device
 
 LAB = Path(__file__).parents[2] / "labs/precision"
-SHARED_BYTES = int(Hardware.get("h100-sxm").field("shared_memory_per_block").value.m_as("byte"))
-H200 = Device("gpu", "NVIDIA H200", (9, 0), multiprocessors=132, shared_bytes=SHARED_BYTES)
 THREE = Device("gpu", "a GPU with three multiprocessors", (9, 0), multiprocessors=3, shared_bytes=SHARED_BYTES)
 SMALLEST = Device("gpu", "a GPU with little shared memory", (9, 0), multiprocessors=40, shared_bytes=48 * 1024)
-A100 = Device("gpu", "NVIDIA A100", (8, 0), multiprocessors=108, shared_bytes=163 * 1024)
-NO_GPU = Device("cpu", "a laptop")
 FP8 = torch.float8_e4m3fn
 TYPES = {FP8: "fp8e4nv", torch.int8: "i8", torch.float32: "fp32", torch.int32: "i32", torch.bfloat16: "bf16"}
 

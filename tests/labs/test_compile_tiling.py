@@ -10,22 +10,16 @@ from pathlib import Path
 
 import pytest
 import torch
+from helpers.known_gpus import A100, H200, NO_GPU, SMALL, T4
 from helpers.known_lab import compile_kernels
 
-from mlsys import Hardware
 from mlsys.grading import use_device
 from mlsys.measure.device import Device
 
 pytestmark = pytest.mark.proof
 
 LAB = Path(__file__).parents[2] / "labs/tiling"
-SHARED_BYTES = int(Hardware.get("h100-sxm").field("shared_memory_per_block").value.m_as("byte"))
-H200 = Device("gpu", "NVIDIA H200", (9, 0), multiprocessors=132, shared_bytes=SHARED_BYTES)
-T4 = Device("gpu", "Tesla T4", (7, 5), multiprocessors=40, shared_bytes=64 * 1024)
-A100 = Device("gpu", "NVIDIA A100", (8, 0), multiprocessors=108, shared_bytes=163 * 1024)
-SMALL = Device("gpu", "a GPU with little shared memory", (12, 0), multiprocessors=170, shared_bytes=99 * 1024)
 SMALLEST = Device("gpu", "a GPU with less", (9, 0), multiprocessors=40, shared_bytes=48 * 1024)
-NO_GPU = Device("cpu", "a laptop")
 SHAPES = [(1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096), (4095, 4097, 4093), (8192, 8192, 512), (1, 1, 1)]
 ITEMSIZE = {"fp32": 4, "fp16": 2, "bf16": 2}
 

@@ -6,17 +6,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from helpers.exact_rows import OPS, exact
 from helpers.on_gpu import needs_gpu
-from torch.nn import functional
 
 BENCH = Path(__file__).parents[2] / "labs/fusion/bench.py"
-LIBRARY = {
-    "softmax": lambda x: torch.softmax(x, 1),
-    "layernorm": lambda x, gamma, beta: functional.layer_norm(x, gamma.shape, gamma, beta, 1e-5),
-    "rmsnorm": lambda x, gamma: functional.rms_norm(x, gamma.shape, gamma, 1e-5),
-    "chain": lambda x, mean, var, gamma, beta, scale: ((x.relu() - mean) * (var + 1e-5).rsqrt() * gamma + beta) * scale,
-    "bias_gelu": lambda x, bias: functional.gelu(x + bias),
-}
 WIDTHS = (256, 257, 1000, 1536, 3000, 4096, 5000, 10000, 12288, 16384, 24576, 32768, 40000, 50001, 65536)
 
 
@@ -29,7 +22,7 @@ def fast():
 @needs_gpu
 @pytest.mark.timeout(600)  # each width is compiled
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
-@pytest.mark.parametrize("op", LIBRARY)
+@pytest.mark.parametrize("op", OPS)
 def test_every_width_and_count_of_rows_is_right(op, dtype):
     """More rows than programs at a time, one row, and a result that replaces its input."""
     least = torch.finfo(dtype).smallest_normal * torch.finfo(dtype).eps  # the step between the smallest numbers
@@ -40,7 +33,7 @@ def test_every_width_and_count_of_rows_is_right(op, dtype):
         for rows, gap in ((1001, 0), (1, 0), (301, 8)):
             whole = torch.randn(rows, columns + gap, device="cuda").to(dtype)
             x = whole[:, :columns]
-            right = LIBRARY[op](x.double(), *(vector.double() for vector in vectors))
+            right = exact(op, x, *vectors)
             scale = right.abs() + 1e-2 * right.abs().amax(1, keepdim=True)
             for out in (torch.full_like(whole, float("nan"))[:, :columns], x):
                 assert getattr(fast(), op)(x, *vectors, out=out) is out

@@ -103,7 +103,7 @@ def test_students_own_folders_hold_the_notebook_only_where_none_lies_outside(tre
     files = {
         "ann/tiling/Copy of tiling.ipynb": notebook("copy"),
         "ann/tiling/old/tiling.ipynb": notebook("old"),
-        "bob/tiling/work/tiling.ipynb": notebook("bob"),
+        "bob/tiling/draft/tiling.ipynb": notebook("bob"),
         "cy/tiling/mine.ipynb": notebook("cy"),
         "cy/tiling/old/scratch.ipynb": notebook("scratch"),
     }
@@ -465,7 +465,7 @@ def test_what_lies_in_place_of_a_notebook_in_the_tree_stops_nobody_and_leads_now
 ) -> None:
     """A student may hand in folders and links that are called like the files that are written here."""
     (tmp_path / "precious").write_text("precious")
-    books = {f"{name}/tiling/work/tiling.ipynb": (notebook(name), DUE) for name in ("ann", "bob", "cy")}
+    books = {f"{name}/tiling/draft/tiling.ipynb": (notebook(name), DUE) for name in ("ann", "bob", "cy")}
     source = folder(tree.root / "submitted", books)
     (source / "ann" / "tiling" / "tiling.ipynb").mkdir()
     (source / "ann" / "tiling" / "timestamp.txt").mkdir()
