@@ -2,8 +2,7 @@
 
     python scripts/seed_study.py --seeds 100 tiling fusion roofline
     python scripts/seed_study.py --seeds 10 --device gpu fusion
-    python scripts/seed_study.py --seeds 10 --races first-kernels
-    python scripts/seed_study.py --seeds 5 --first 6 --races --no-endless tiling    beside others, on one GPU
+    python scripts/seed_study.py --seeds 5 --first 6 --races --no-endless --workers 8 tiling
 
 A sample shows a mistake only if every seed finds it, by a margin. For each question that a sample answers in its own
 way there is one line: its verdicts with their counts, and the least and the greatest error of a seed. The error of a
@@ -11,14 +10,17 @@ seed is the largest of all elements of all comparisons, in units of the toleranc
 the tests here. Where the verdict is "passed", the greatest error should stay below 1/2, what a last bit that rounds the
 other way makes in a 16-bit format; where a comparison makes it "wrong answer", the least should stay above 3. Results
 of a race are compared in the process of the reference; a race counts by its points, which `class/expected.csv` has too.
-The exit status is 1 if a verdict changes, verdict or points differ from that file, or there is no margin.
+The exit status is 1 if a verdict changes, verdict or points differ from that file, or there is no margin. Ctrl-C ends
+the study of a lab, and what was found so far is shown.
 """
 
 import argparse
+import multiprocessing
 import sys
 import tempfile
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -31,6 +33,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from helpers.sample_answers import sample_answers  # noqa: E402
 from helpers.sample_classes import endless, expected, handed_in, is_due  # noqa: E402
 
+from mlsys.classroom.processes.workers import worker  # noqa: E402
 from mlsys.course.lab import Question  # noqa: E402
 from mlsys.grading.checks import assertions  # noqa: E402
 from mlsys.grading.checks.tolerances import errors_and_tolerance, is_close  # noqa: E402
@@ -44,15 +47,15 @@ FEW_SEEDS = 2
 
 @dataclass
 class Comparisons:
-    """The largest error of all comparisons since `clear`, in units of the tolerance."""
+    """The largest error of all comparisons, in units of the tolerance."""
 
     forgiving: bool = False
     largest: float = 0.0
     count: int = 0
 
-    def clear(self, forgiving: bool) -> None:
-        """Begin anew; forgiving, whatever is compared counts as close."""
-        self.forgiving, self.largest, self.count = forgiving, 0.0, 0
+    def forgive(self) -> None:
+        """Begin anew, and from now on let whatever is compared count as close."""
+        self.forgiving, self.largest, self.count = True, 0.0, 0
 
     def is_close(self, actual: torch.Tensor, expected: torch.Tensor) -> bool:
         """Stand in for `tolerances.is_close`."""
@@ -75,6 +78,36 @@ def watched() -> Iterator[Comparisons]:
         assertions.is_close = kept
 
 
+@dataclass(frozen=True)
+class Found:
+    """What an answer got with one seed; `error` is None where no comparison decides the verdict."""
+
+    verdict: str
+    fraction: float
+    error: float | None = None
+
+
+def judged(submission: Submission, question: Question, device: str, seed: int) -> Found:
+    """Grade an answer once, and once more without stopping at a comparison that fails."""
+    with watched() as comparisons:
+        is_race = is_timed(question)
+        limits = LIMITS if is_race else replace(LIMITS, cpu_s=5)  # a race compiles all that it runs
+        found = grade_question(submission, question, device, seed=seed, limits=limits)
+        if is_race or found.name not in ("passed", "wrong answer") or not comparisons.count:
+            return Found(found.name, found.fraction)
+        if found.name == "wrong answer":
+            if comparisons.largest <= 1:
+                return Found(found.name, found.fraction)  # the inspection of the kernel decides it, say
+            comparisons.forgive()
+            grade_question(submission, question, device, seed=seed, limits=limits)
+        return Found(found.name, found.fraction, comparisons.largest)
+
+
+def is_timed(question: Question) -> bool:
+    """Whether points for a question depend on a time."""
+    return question.device == "gpu"
+
+
 @dataclass
 class Answer:
     """One way to answer a question: who answers so, and what it got.
@@ -94,26 +127,15 @@ class Answer:
     @property
     def is_race(self) -> bool:
         """Whether its points depend on a time."""
-        return self.question.device == "gpu"
+        return is_timed(self.question)
 
-    def judge(self, device: str, seed: int, comparisons: Comparisons) -> None:
-        """Grade it once, and once more without stopping at a comparison that fails."""
-        if self.verdicts["timed out"] >= FEW_SEEDS:
-            return
-        limits = LIMITS if self.is_race else replace(LIMITS, cpu_s=5)  # a race compiles all that it runs
-        comparisons.clear(forgiving=False)
-        found = grade_question(self.submission, self.question, device, seed=seed, limits=limits)
-        self.verdicts[found.name] += 1
+    def add(self, found: Found) -> None:
+        """Count what it got with one more seed."""
+        self.verdicts[found.verdict] += 1
         if self.is_race:
             self.points.append(found.fraction * self.question.points)
-            return
-        if found.name == "wrong answer" and comparisons.largest <= 1:
-            return  # no comparison decides it: the inspection of the kernel does, say
-        if found.name == "wrong answer" and comparisons.count:
-            comparisons.clear(forgiving=True)
-            grade_question(self.submission, self.question, device, seed=seed, limits=limits)
-        if comparisons.count and found.name in ("passed", "wrong answer"):
-            self.errors.append(comparisons.largest)
+        if found.error is not None:
+            self.errors.append(found.error)
 
     @property
     def complaint(self) -> str:
@@ -155,16 +177,21 @@ def answers(name: str, device: str, folder: Path) -> list[Answer]:
     return found
 
 
-def study(name: str, studied: list[Answer], device: str, seeds: Sequence[int], comparisons: Comparisons) -> int:
-    """Judge the answers for one seed after the other; return how many seeds were done when it ended or Ctrl-C came."""
-    done = 0
-    with suppress(KeyboardInterrupt):
-        for seed in seeds:
-            for answer in studied:
-                answer.judge(device, seed, comparisons)
-            done += 1
-            print(f"{name}: seed {seed}", file=sys.stderr, flush=True)
-    return done
+def study(studied: list[Answer], device: str, seeds: Sequence[int], processes: Sequence[ProcessPoolExecutor]) -> None:
+    """Judge the answers for one seed after the other, side by side in these processes."""
+    waiting = deque((seed, answer) for seed in seeds for answer in studied)
+    idle = list(processes)
+    running: dict[Future[Found], tuple[ProcessPoolExecutor, Answer]] = {}
+    while waiting or running:
+        while waiting and idle:
+            seed, answer = waiting.popleft()
+            if answer.verdicts["timed out"] < FEW_SEEDS:
+                process = idle.pop()
+                running[process.submit(judged, answer.submission, answer.question, device, seed)] = process, answer
+        for future in wait(running, return_when=FIRST_COMPLETED).done:
+            process, answer = running.pop(future)
+            idle.append(process)
+            answer.add(future.result())
 
 
 def main() -> int:
@@ -176,20 +203,25 @@ def main() -> int:
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
     parser.add_argument("--question", action="append", help="only this one; may be repeated")
     parser.add_argument("--races", action="store_true", help="only questions whose time counts, on a GPU")
+    parser.add_argument("--workers", type=int, default=1, help="processes that judge side by side (%(default)s)")
     parser.add_argument("--no-endless", action="store_true", help="leave out answers that are due to take all the time")
     arguments = parser.parse_args()
     device = check_device("gpu" if arguments.races else arguments.device)
+    seeds = range(arguments.first, arguments.first + arguments.seeds)
     failed = False
     for name in arguments.lab:
-        with tempfile.TemporaryDirectory() as folder, watched() as comparisons:
+        processes = [worker(index, arguments.workers) for index in range(arguments.workers)]
+        with tempfile.TemporaryDirectory() as folder:
             studied = answers(name, device, Path(folder))
             studied = [one for one in studied if one.question.name in (arguments.question or [one.question.name])]
             studied = [one for one in studied if one.is_race or not arguments.races]
             studied = [one for one in studied if not (arguments.no_endless and set(one.students) <= endless(name))]
-            seeds = range(arguments.first, arguments.first + arguments.seeds)
-            done = study(name, studied, device, seeds, comparisons)
+            with suppress(KeyboardInterrupt):
+                study(studied, device, seeds, processes)
+        for child in multiprocessing.active_children():
+            child.kill()  # after Ctrl-C they judge on
         what = "points" if arguments.races else "error in tolerances (of a race, points)"
-        print(f"{name}, {done} seeds on a {device}: least and greatest {what} of a seed")
+        print(f"{name}, seeds {seeds[0]} to {seeds[-1]} on a {device}: least and greatest {what} of a seed")
         for answer in studied:
             print(answer, flush=True)
             failed |= bool(answer.complaint)

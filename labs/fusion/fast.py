@@ -15,7 +15,7 @@ reasons, and each kernel below avoids them:
 
 At the widths measured on an H200, softmax and the normalizations reach 95% of a copy's speed or more up to 20,000
 columns of 16 bits. Layer normalization of longer rows, softmax beyond 24,576 columns and RMSNorm beyond 32,768 reach
-79% to 89%: a row of 128 KB fills a multiprocessor's registers, so nothing is loaded while it is computed, unless the
+79% to 91%: a row of 128 KB fills a multiprocessor's registers, so nothing is loaded while it is computed, unless the
 next row is staged in shared memory; and the traffic of gamma and beta between L2 and multiprocessors is twice that of
 x.
 

@@ -46,6 +46,9 @@ if TYPE_CHECKING:
 
 _M = TypeVar("_M", bound=Message)
 
+known_rates: dict[tuple[str, str], Rates] = {}
+"""What this process has found out about its GPU, by its name and the name of a format."""
+
 SETTLE_S = 5.0
 """Longest time for which memory may come back that a process has just held, in seconds."""
 
@@ -162,7 +165,7 @@ class SessionBackend:
             CandidatePrepared,
             arrays=arrays,
         )
-        return _Shape(session, number, prepared, started, setup.flops)
+        return _Shape(session, number, setup, prepared, started)
 
     def try_tests(self, tests: Any, subject: Subject, right: Subject) -> Outcome:
         """See `Backend`."""
@@ -196,26 +199,28 @@ class _Shape:
 
     session: Session
     number: int
+    setup: RaceSetup
     prepared: ReferencePrepared
     started: CandidatePrepared
-    flops: float
 
     def timed(self, until_s: float, held_bytes: int) -> Pair:
         """Time the candidate against the reference, while this grading may hold so much of the GPU's memory."""
-        candidate = _RemoteSide(self.session, LAUNCHER, self.number, self.started.call_s, until_s)
+        session, kind = self.session, (self.prepared.device, self.setup.dtype)
+        candidate = _RemoteSide(session, LAUNCHER, self.number, kind, self.started.call_s, until_s)
         candidate.check_unused(held_bytes)
-        reference = _RemoteSide(self.session, REFERENCE, self.number, self.prepared.call_s, until_s)
+        reference = _RemoteSide(session, REFERENCE, self.number, kind, self.prepared.call_s, until_s)
         elements, bytes_moved = self.prepared.elements, self.prepared.bytes_moved
-        return run_race(candidate, reference, elements=elements, bytes_moved=bytes_moved, flops=self.flops)
+        return run_race(candidate, reference, elements=elements, bytes_moved=bytes_moved, flops=self.setup.flops)
 
 
 @dataclass(frozen=True)
 class _RemoteSide:
-    """One side of a race in a separate process, which has already run the work once."""
+    """One side of a race in a separate process, which has already run the work once; `kind` is of the known rates."""
 
     session: Session
     role: str
     number: int
+    kind: tuple[str, str]
     call_s: float
     until_s: float
 
@@ -260,9 +265,11 @@ class _RemoteSide:
     def rest(self) -> None:
         self._ask(EndLaps(), Done)
 
-    def rates(self) -> Rates:
-        rates = self._ask(MeasureRates(), DeviceRates)[0]
-        return Rates(rates.bytes_per_s, rates.flops_per_s, rates.cache_bytes)
+    def rates(self, *, anew: bool = False) -> Rates:
+        if anew or self.kind not in known_rates:
+            rates = self._ask(MeasureRates(anew), DeviceRates)[0]
+            known_rates[self.kind] = Rates(rates.bytes_per_s, rates.flops_per_s, rates.cache_bytes)
+        return known_rates[self.kind]
 
     def _ask(self, request: Message, kind: type[_M], arrays: Sequence[Tensor] = ()) -> tuple[_M, list[Tensor]]:
         limit_s = max(0.0, self.until_s - time.monotonic())

@@ -1,9 +1,9 @@
 """GPU lock: questions share a GPU, and a timing has it exclusively.
 
 Each GPU has a lock of its own. Processes that grade on one GPU use the same lock: every question there holds it
-together with others, and a timing holds it exclusively. A timing first waits until no question happens to run or
-another timing begins, since a GPU that runs empty for each timing would idle for much of a class. After `PATIENCE_S` it
-keeps new questions out, so that it waits only for those that already run. Waiting timings run one after the other.
+together with others, and a timing holds it exclusively. A timing first lets new questions begin, since a GPU that runs
+empty for each timing would idle for much of a class. Once as many timings wait as questions run, or `PATIENCE_S` have
+passed, it keeps new questions out and waits only for those that already run. Waiting timings run one after the other.
 Questions on another GPU are not concerned.
 """
 
@@ -12,7 +12,7 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 PATIENCE_S = 60.0
@@ -41,7 +41,7 @@ class GpuLock:
     @contextmanager
     def shared(self) -> Iterator[None]:
         """Hold the GPU together with other questions."""
-        with self._file("use") as self._in_use:
+        with self._mark("runs"), self._file("use") as self._in_use:
             self._wait_for_timings()
             try:
                 yield
@@ -58,14 +58,10 @@ class GpuLock:
         Args:
             held_bytes: what this question may hold, for others to know.
         """
-        mark = self._folder / f"waits-{os.getpid()}"
         if self._is_alone:
-            yield self._waiting(mark)
+            yield sum(self._others("waits"))
             return
-        with self._file(mark.name) as waiting:
-            fcntl.flock(waiting, fcntl.LOCK_EX)
-            os.ftruncate(waiting, 0)  # a process of the same number may have been killed
-            os.pwrite(waiting, f"{held_bytes:d}".encode(), 0)
+        with self._mark("waits", held_bytes):
             # A part of the lock, held while waiting for all others to give theirs back, would be a deadlock of two.
             fcntl.flock(self._in_use, fcntl.LOCK_UN)
             try:
@@ -75,21 +71,23 @@ class GpuLock:
                     fcntl.flock(self._in_use, fcntl.LOCK_EX)
                     self._is_alone = True
                     try:
-                        yield self._waiting(mark)
+                        yield sum(self._others("waits"))
                     finally:
                         self._is_alone = False
                         fcntl.flock(self._in_use, fcntl.LOCK_UN)
             finally:
                 self._wait_for_timings()
-                mark.unlink()
 
     def _wait_for_a_good_time(self) -> None:
-        """Wait until no question runs, another timing begins, or `PATIENCE_S` have passed."""
+        """Wait until no more questions run than timings wait, another timing begins, or `PATIENCE_S` have passed."""
         until_s = time.monotonic() + PATIENCE_S
         while time.monotonic() < until_s:
             with self._file("looks") as looks:
                 fcntl.flock(looks, fcntl.LOCK_EX)  # who looks must not see the locks of another who looks
-                if self._is_locked("timings", fcntl.LOCK_EX) or not self._is_locked("use", fcntl.LOCK_EX):
+                if self._is_locked("timings") or not self._is_locked("use"):
+                    return
+                all_questions, waiting = (1 + len(self._others(kind)) for kind in ("runs", "waits"))
+                if waiting >= all_questions - waiting:
                     return
             time.sleep(_LOOK_AGAIN_S)
 
@@ -98,15 +96,37 @@ class GpuLock:
             fcntl.flock(timings, fcntl.LOCK_EX)  # behind all timings that wait
             fcntl.flock(self._in_use, fcntl.LOCK_SH)
 
-    def _waiting(self, own: Path) -> int:
-        marks = [path for path in self._folder.glob("waits-*") if path != own]
-        return sum(int(mark.read_bytes()) for mark in marks if self._is_locked(mark.name, fcntl.LOCK_SH))
+    @contextmanager
+    def _mark(self, kind: str, number: int = 0) -> Iterator[None]:
+        """Show others, by a locked file, that this process is one of a kind, and a number."""
+        path = self._folder / f"{kind}-{os.getpid()}"
+        with self._file(path.name) as descriptor:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            os.ftruncate(descriptor, 0)  # a process of the same number may have been killed
+            os.pwrite(descriptor, f"{number:d}".encode(), 0)
+            try:
+                yield
+            finally:
+                path.unlink()
 
-    def _is_locked(self, name: str, against: int) -> bool:
-        """Return whether a lock of this kind cannot be had at once."""
+    def _others(self, kind: str) -> list[int]:
+        """Return the numbers that all other processes of a kind show."""
+        found = []
+        for path in self._folder.glob(f"{kind}-*"):
+            if path.name == f"{kind}-{os.getpid()}":
+                continue
+            with suppress(FileNotFoundError), path.open("rb") as file:  # it may just have ended
+                try:
+                    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    found.append(int(file.read() or 0))  # nothing is in it yet where it has just begun
+        return found
+
+    def _is_locked(self, name: str) -> bool:
+        """Return whether a file's lock cannot be had at once by one alone."""
         with self._file(name) as descriptor:
             try:
-                fcntl.flock(descriptor, against | fcntl.LOCK_NB)
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 return True
         return False

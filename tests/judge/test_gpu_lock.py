@@ -115,25 +115,33 @@ def test_a_timing_waits_for_the_others_and_keeps_newcomers_out(grader):
 
 
 def test_while_a_timing_is_patient_questions_begin(grader):
-    timing, other = grader(), grader()
-    assert [timing.says(), other.says()] == ["beside", "beside"]
+    timing, *others = (grader() for _ in range(3))
+    assert {one.says() for one in (timing, *others)} == {"beside"}
     timing.tell("alone")
     newcomer = grader()
     assert newcomer.says() == "beside"
-    other.end()
-    newcomer.end()
+    for one in (*others, newcomer):
+        one.end()
     assert timing.says() == "alone 0"
 
 
-def test_a_timing_whose_patience_ends_keeps_newcomers_out(grader, tmp_path):
-    timing, other = grader(patience_s=0.2), grader()
-    assert [timing.says(), other.says()] == ["beside", "beside"]
-    timing.tell("alone")
+@pytest.mark.parametrize(("patience_s", "timings"), [(0.2, 1), (gpu_lock.PATIENCE_S, 2)])
+def test_timings_keep_newcomers_out_when_patience_ends_or_half_of_the_questions_wait(
+    grader, tmp_path, patience_s, timings
+):
+    timing, *more = (grader(patience_s=patience_s) for _ in range(timings))
+    others = [grader() for _ in range(2)]
+    assert {one.says() for one in (timing, *more, *others)} == {"beside"}
+    for one in (timing, *more):
+        one.tell("alone")
     wait_until_locked(tmp_path / f"mlsys-{os.getuid()}-GPU-a" / "timings")
+    for one in more:
+        one.end()
     newcomer = grader()
     with ThreadPoolExecutor(1) as pool:
         said = pool.submit(newcomer.says)
-        other.end()
+        for one in others:
+            one.end()
         assert timing.says() == "alone 0"
         assert not said.done()
         timing.tell("done")

@@ -41,6 +41,7 @@ def race(racing_sandbox, monkeypatch, tmp_path):
     """Judge an answer by a race; returns the verdict, and each request with the processes that ran then."""
     entry = "cpu_launcher:serve"
     monkeypatch.setattr(session, "ENTRIES", session.ENTRIES | {LAUNCHER: entry, REFERENCE: entry})
+    monkeypatch.setattr(backend, "known_rates", {})
     plain, asked = session.Session._exchange, []
 
     def exchange(self, role, header, *rest):

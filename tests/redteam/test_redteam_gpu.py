@@ -23,7 +23,11 @@ def graded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     """The attacks, then their twins: two classes, so that either can be graded and recorded by itself."""
     kind = request.param
     found = grade_attacks(
-        tmp_path_factory.mktemp(f"redteam-{kind}"), ATTACKS, GRADING_CONFIG, workers=os.cpu_count() or 1, kinds=[kind]
+        tmp_path_factory.mktemp(f"redteam-{kind}"),
+        ATTACKS,
+        GRADING_CONFIG,
+        workers=len(os.sched_getaffinity(0)),
+        kinds=[kind],
     )
     rows = []
     for attack in ATTACKS:

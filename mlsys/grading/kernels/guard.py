@@ -166,10 +166,24 @@ class _Guarded:
             f"up to {last - extent + 1} past the end" if last >= extent else "",
         ]
         reach = " and ".join(part for part in side if part) or "in the gaps between its strided elements"
+        size = self.view.element_size()
+        by_descriptor = self.view.is_cuda and first >= extent and is_left_by_a_descriptor(extent * size, last * size)
         raise OutOfBounds(
             f"{self.what}: {count} {'elements' if count > 1 else 'element'} outside it changed, "
             f"{reach}. Mask the store in every dimension, and check the strides in its address."
+            + (" A GPU masks a store through a tensor descriptor in steps of 16 bytes only." if by_descriptor else "")
         )
+
+
+def is_left_by_a_descriptor(extent: int, last: int) -> bool:
+    """Return whether a store through a tensor descriptor may have written the byte `last` behind so many bytes.
+
+    The tensor memory accelerator writes whole 16 bytes: Triton issue 11583.
+
+    >>> is_left_by_a_descriptor(148, 156), is_left_by_a_descriptor(148, 160), is_left_by_a_descriptor(160, 160)
+    (True, False, False)
+    """
+    return last < -(-extent // 16) * 16
 
 
 def _poison(count: int, like: "torch.Tensor") -> "torch.Tensor":

@@ -54,7 +54,7 @@ data sheet.
 
 @dataclass(frozen=True)
 class Rates:
-    """Rates that the device reaches, measured after the race: bytes and FLOPs per second; and bytes of its cache."""
+    """Rates that the device reaches, measured while nothing else runs: bytes and FLOPs per second; and its cache."""
 
     bytes_per_s: float
     flops_per_s: float
@@ -142,8 +142,8 @@ class Judging(Side, Protocol):
             WrongAnswer: `found` is a whole output, and wrong; the message says where.
         """
 
-    def rates(self) -> Rates:
-        """Measure the rates that the device reaches."""
+    def rates(self, *, anew: bool = False) -> Rates:
+        """Return the rates that the device reaches, as measured now or, unless `anew`, before."""
 
 
 def check_gpu(capability: tuple[int, int], dtype: str) -> None:
@@ -228,13 +228,14 @@ def run_race(candidate: Side, reference: Judging, *, elements: int, bytes_moved:
     )
     candidate.rest()
     reference.rest()
-    least_s = reference.rates().least_s(calls, bytes_moved, flops)
-    if pair.candidate_s < least_s:
-        raise Suspicious(
-            f"{pair.candidate_s * 1e6:.1f} us is faster than possible here: the bytes and the arithmetic of this work "
-            f"take at least {least_s * 1e6:.1f} us. A person will look at it."
-        )
-    return pair
+    for anew in (False, True):  # nobody is suspicious by rates of another minute
+        least_s = reference.rates(anew=anew).least_s(calls, bytes_moved, flops)
+        if pair.candidate_s >= least_s:
+            return pair
+    raise Suspicious(
+        f"{pair.candidate_s * 1e6:.1f} us is faster than possible here: the bytes and the arithmetic of this work "
+        f"take at least {least_s * 1e6:.1f} us. A person will look at it."
+    )
 
 
 def calls_of_a_lap(call_s: float, bytes_moved: int) -> int:

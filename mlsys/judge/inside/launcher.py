@@ -123,7 +123,7 @@ class Launcher:
                 self.track.rest()
                 return Done()
             case MeasureRates():
-                return DeviceRates(**asdict(self.reference.rates()))
+                return DeviceRates(**asdict(self.reference.rates(anew=request.anew)))
             case _:
                 assert_never(request)
 

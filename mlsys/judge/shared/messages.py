@@ -228,7 +228,9 @@ class EndLaps(Message, frozen=True, tag="rest"):
 
 
 class MeasureRates(Message, frozen=True, tag="rates"):
-    """Ask the reference's side for the rates of the device."""
+    """Ask the reference's side for the rates of the device; `anew`, to measure them even if it has."""
+
+    anew: bool
 
 
 StudentRequest = RunCells | GetValue | CallFunction | RunTests | Answer

@@ -172,7 +172,7 @@ def sides(work, reference=honest, rates=None):
     tensors = torch.randn(48, 64), torch.randn(32, 64).T
     theirs = Reference(reference, tensors, "cpu", expected=torch.matmul, what="a product")
     if rates:
-        theirs.rates = lambda: rates
+        theirs.rates = lambda *, anew=False: rates
     return Track(work, tensors, theirs.like, "cpu"), theirs
 
 
@@ -255,6 +255,13 @@ def test_a_time_that_the_bytes_do_not_allow_is_suspicious():
         timed(honest, rates=Rates(bytes_per_s=1e3, flops_per_s=1e20, cache_bytes=0))
     with pytest.raises(Suspicious, match="faster than possible here"):
         timed(honest, rates=Rates(bytes_per_s=1e20, flops_per_s=1e3, cache_bytes=0))
+
+
+def test_nobody_is_suspicious_by_rates_that_were_measured_before_and_have_changed():
+    slow, fast = (Rates(bytes_per_s=rate, flops_per_s=1e20, cache_bytes=0) for rate in (1e3, 1e20))
+    mine, theirs = sides(honest)
+    theirs.rates = lambda *, anew=False: fast if anew else slow
+    assert run_race(mine, theirs, elements=48 * 32, bytes_moved=mine.bytes_moved).candidate_s > 0
 
 
 def test_what_fits_the_cache_need_not_have_left_it():
