@@ -36,7 +36,7 @@ REQUESTS = [
     messages.ReadOutput(3, 0, 2**21),
     messages.CompareOutput(5, 3, 0, {"tensor": 0, "dtype": "float32", "strides": [1]}),
     messages.EndLaps(),
-    messages.MeasureRates(),
+    messages.MeasureRates(anew=False),
 ]
 REPLIES = [
     messages.Done(),
