@@ -84,7 +84,7 @@ class GpuLock:
         while time.monotonic() < until_s:
             with self._file("looks") as looks:
                 fcntl.flock(looks, fcntl.LOCK_EX)  # who looks must not see the locks of another who looks
-                if self._is_locked("timings") or not self._is_locked("use"):
+                if self._is_timing_under_way():
                     return
                 all_questions, waiting = (1 + len(self._others(kind)) for kind in ("runs", "waits"))
                 if waiting >= all_questions - waiting:
@@ -122,11 +122,11 @@ class GpuLock:
                     found.append(int(file.read() or 0))  # nothing is in it yet where it has just begun
         return found
 
-    def _is_locked(self, name: str) -> bool:
-        """Return whether a file's lock cannot be had at once by one alone."""
-        with self._file(name) as descriptor:
+    def _is_timing_under_way(self) -> bool:
+        """Return whether a timing has begun, or has stopped being patient."""
+        with self._file("timings") as timings:
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(timings, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 return True
         return False

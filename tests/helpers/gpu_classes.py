@@ -44,11 +44,9 @@ class _TimedPool(Pool):
 def copied_class(lab: str, folder: Path, submissions: int, without: Collection[str] = ()) -> CourseTree:
     """A tree with a lab, and so many submissions in `folder / "submissions"`: the samples in turns, but for some."""
     tree = handed_in(lab, folder)
+    for student in without:
+        (folder / "submissions" / f"{student}.ipynb").unlink()
     paths = sorted((folder / "submissions").iterdir())
-    for path in paths:
-        if path.stem in without:
-            path.unlink()
-    paths = [path for path in paths if path.stem not in without]
     for number in range(len(paths), submissions):
         turn, place = divmod(number, len(paths))
         path = paths[place]
