@@ -91,7 +91,7 @@ def judged(submission: Submission, question: Question, device: str, seed: int) -
     """Grade an answer once, and once more without stopping at a comparison that fails."""
     with watched() as comparisons:
         is_race = is_timed(question)
-        limits = LIMITS if is_race else replace(LIMITS, cpu_s=5)  # a race compiles all that it runs
+        limits = LIMITS if is_race else replace(LIMITS, cpu_s=LIMITS.cpu_s // 2)  # a race compiles all that it runs
         found = grade_question(submission, question, device, seed=seed, limits=limits)
         if is_race or found.name not in ("passed", "wrong answer") or not comparisons.count:
             return Found(found.name, found.fraction)

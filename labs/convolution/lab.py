@@ -1211,8 +1211,8 @@ race
 #   K). stride is an int from 1 to 8, and padding one from 0 to 8. Arguments that are no convolution are refused with a
 #   ValueError.
 # - Behind the function is a kernel with tiles of 16 pixels, 16 filters and 16 values of j. The sum is kept in float32.
-# - Keep your images small: all your tests together have about ten seconds of computing. Three images of 7 x 5 pixels are
-#   enough for nearly everything.
+# - Keep your images small: all your tests together must compute for **less than 5 seconds**. Three images of 7 x 5
+#   pixels are enough for nearly everything.
 # - A kernel that reaches outside a tensor is stopped, and the call ends in a RuntimeError. Let it pass through, and the
 #   mutant counts as found.
 #

@@ -11,6 +11,7 @@ from helpers.known_lab import ROOT, KnownLab
 
 from mlsys.course.lab import PREDICT, SOLUTION, find_labs
 from mlsys.course.starter import starter
+from mlsys.judge.grade_question import LIMITS
 from mlsys.judge.site import site
 
 LABS = find_labs(ROOT)
@@ -57,6 +58,15 @@ def test_every_question_has_three_hints(name):
     for level in (1, 2, 3):
         assert len(re.findall(rf"<summary>Hint {level}\b", prose)) == with_hints
     assert prose.count("<details>") == prose.count("</details>") == 3 * with_hints
+
+
+def test_a_notebook_that_asks_for_speed_asks_for_half_of_the_judges_time():
+    prose = {name: "\n".join(cell.source for cell in known(name).lab.cells if cell.kind == "markdown") for name in LABS}
+    asked = [(name, int(limit)) for name in LABS for limit in re.findall(r"less than (\d+)\s+seconds", prose[name])]
+    assert {name for name, _ in asked} == {"convolution", "machine", "schedules"}
+    assert {limit for _, limit in asked} == {LIMITS.cpu_s // 2}
+    stopped = [limit for name in LABS for limit in re.findall(r"stopped\s+after (\d+)", prose[name])]
+    assert set(map(int, stopped)) == {LIMITS.cpu_s}
 
 
 @pytest.mark.proof

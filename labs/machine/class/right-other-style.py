@@ -210,7 +210,10 @@ def plan(buffers):
         return sum(max(0, at + size - bound) for at, (_, _, size) in zip(offsets, buffers))
 
     offsets = place(buffers, order)
-    for _ in range(1500):
+    least = waste(offsets)
+    for _ in range(1000):
+        if least == 0:
+            break
         i, j = chance.sample(range(len(order)), 2)
         new = list(order)
         if chance.random() < 0.5:
@@ -218,8 +221,8 @@ def plan(buffers):
         else:
             new.insert(j, new.pop(i))
         found = place(buffers, new)
-        if waste(found) <= waste(offsets):
-            order, offsets = new, found
+        if (more := waste(found)) <= least:
+            order, offsets, least = new, found, more
     return tuple(offsets)
 
 # %% replace=gap-causes
