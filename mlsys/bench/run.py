@@ -24,6 +24,7 @@ from mlsys.measure.records import (
     BrokenRecord,
     Record,
     Row,
+    Run,
     check_row,
     parse,
 )
@@ -100,19 +101,17 @@ def record_of(device: Device, commit: str, rows: Iterable[Row]) -> Record:
 
     installed = [package for package in RECORDED_PACKAGES if list(distributions(name=package))]
     multiply = torch.backends.cuda.matmul
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
     return Record(
         device=device.name,
         driver=device.driver,
         versions={package: version(package) for package in installed} | {"cuda": device.cuda},
-        commit=commit,
-        measured_on=datetime.datetime.now(datetime.UTC).date().isoformat(),
-        rows=tuple(rows),
         flags={
             "allow_tf32": str(multiply.allow_tf32),
             "allow_fp16_reduced_precision_reduction": str(multiply.allow_fp16_reduced_precision_reduction),
             "allow_bf16_reduced_precision_reduction": str(multiply.allow_bf16_reduced_precision_reduction),
         },
-        host=f"{cpu_device().name}, {torch.get_num_threads()} threads",
+        runs=(Run(commit, today, f"{cpu_device().name}, {torch.get_num_threads()} threads", tuple(rows)),),
     )
 
 

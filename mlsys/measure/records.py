@@ -5,7 +5,7 @@
 
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -75,39 +75,59 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Record:
-    """All measurements on one device, of one run or of several in the same conditions.
+class Run:
+    """What was measured in one go, less what a later run has measured again.
 
-    `measured_on` is the day, `host` the machine's CPU with the threads that torch used on it; rows that a later run
-    added follow them with theirs, as `commit` has them.
+    Attributes:
+        commit: of what was measured; "-dirty" follows it if files differed.
+        measured_on: the day, such as "2026-11-23".
+        host: the machine's CPU, with the threads that torch used on it.
+        rows: the measurements, in the order in which they ran.
+    """
+
+    commit: str
+    measured_on: str
+    host: str
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Record:
+    """All measurements on one device, of one run or of several in the same conditions, the latest last.
+
     `flags` are the settings of torch that decide how its libraries multiply, such as whether float32 may run as tf32.
     """
 
     device: str
     driver: str
     versions: Mapping[str, str]
-    commit: str
-    measured_on: str
-    rows: tuple[Row, ...]
-    flags: Mapping[str, str] = field(default_factory=dict)
-    host: str = ""
+    flags: Mapping[str, str]
+    runs: tuple[Run, ...]
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """The measurements of all runs."""
+        return tuple(row for run in self.runs for row in run.rows)
 
     @property
     def label(self) -> str:
         """Device, versions and days, for a caption."""
         versions = ", ".join(f"{name} {number}" for name, number in self.versions.items())
-        days = dict.fromkeys(part.partition(" for ")[0] for part in self.measured_on.split("; "))
-        return f"{self.device}, {versions}, driver {self.driver}, measured {' and '.join(days)}"
+        return f"{self.device}, {versions}, driver {self.driver}, measured {self._days}"
+
+    @property
+    def _days(self) -> str:
+        *earlier, last = dict.fromkeys(run.measured_on for run in self.runs)
+        return f"{', '.join(earlier)} and {last}" if earlier else last
 
     def host_of(self, name: str) -> str:
-        """Return the host of one measurement, for a record whose rows come from several.
+        """Return the host of one measurement: of its latest run, if several measured variants of it.
 
-        >>> record = Record("T4", "1", {}, "", "", (), host="a CPU; another for softmax, copy bandwidth")
-        >>> record.host_of("softmax"), record.host_of("stride")
-        ('another', 'a CPU')
+        Raises:
+            UnknownName: as `named` does.
         """
-        parts = (part.partition(" for ") for part in reversed(self.host.split("; ")))
-        return next(host for host, _, names in parts if not names or f", {name}, " in f", {names}, ")
+        self.named(name)
+        return next(run.host for run in reversed(self.runs) if any(row.name == name for row in run.rows))
 
     def named(self, name: str, variant: str | None = None) -> tuple[Row, ...]:
         """Select the rows of one measurement, or of one of its variants, in the order in which they ran.
@@ -117,13 +137,13 @@ class Record:
         """
         found = tuple(row for row in self.rows if row.name == name)
         if not found:
-            what = f"measurement in the record of {self.device} ({self.measured_on})"
+            what = f"measurement in the record of {self.device} ({self._days})"
             raise self._missing(what, name, {row.name for row in self.rows})
         if variant is None:
             return found
         chosen = tuple(row for row in found if row.variant == variant)
         if not chosen:
-            what = f"variant of {name!r} in the record of {self.device} ({self.measured_on})"
+            what = f"variant of {name!r} in the record of {self.device} ({self._days})"
             raise self._missing(what, variant, {row.variant for row in found})
         return chosen
 
@@ -170,12 +190,19 @@ def parse(text: str, place: str) -> Record:
     """
     try:
         data: dict[str, Any] = json.loads(text)
-        record = Record(rows=tuple(_row(row) for row in data.pop("rows")), **data)
+        runs = tuple(_run(run) for run in data.pop("runs"))
+        if not runs:
+            raise ValueError("it has no runs")
+        record = Record(runs=runs, **data)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise BrokenRecord(f"{place} is not a benchmark record: {error}; make it anew with mlsys bench") from error
     for row in record.rows:
         check_row(row, place)
     return record
+
+
+def _run(data: dict[str, Any]) -> Run:
+    return Run(rows=tuple(_row(row) for row in data.pop("rows")), **data)
 
 
 def _row(data: dict[str, Any]) -> Row:
@@ -244,8 +271,6 @@ def _text(record: Record) -> str:
 def with_kept_rows(record: Record, path: Path, measured: Collection[str | tuple[str, str]]) -> Record:
     """Add to `record` the rows of the record at `path` that are not `measured`: suites, names, or names with variants.
 
-    `commit`, `measured_on` and `host` then say which measurements are of which commit, day and host.
-
     Raises:
         UserError: if they were made with another GPU, driver or version, or other flags: those are the same for all
             rows of a record.
@@ -253,10 +278,14 @@ def with_kept_rows(record: Record, path: Path, measured: Collection[str | tuple[
     if not path.exists():
         return record
     older = parse(path.read_text(encoding="utf-8"), str(path))
-    kept = tuple(row for row in older.rows if not {row.suite, row.name, (row.name, row.variant)}.intersection(measured))
-    if not kept:
+
+    def kept(rows: Iterable[Row]) -> tuple[Row, ...]:
+        return tuple(row for row in rows if not {row.suite, row.name, (row.name, row.variant)}.intersection(measured))
+
+    runs = tuple(replace(run, rows=rows) for run in older.runs if (rows := kept(run.rows)))
+    if not runs:
         return record
-    names = ", ".join(dict.fromkeys(row.name for row in kept))
+    names = ", ".join(dict.fromkeys(row.name for run in runs for row in run.rows))
     for what in ("device", "driver", "versions", "flags"):
         then, now = getattr(older, what), getattr(record, what)
         if then != now:
@@ -264,15 +293,4 @@ def with_kept_rows(record: Record, path: Path, measured: Collection[str | tuple[
                 f"{path} also has {names}, measured with {what} = {then}; now it is {now}, and a record has one label: "
                 "measure with --suite all, give another folder with --out, or delete that file"
             )
-    added = ", ".join(dict.fromkeys(row.name for row in record.rows))
-
-    def both(then: str, now: str) -> str:
-        return then if then == now else f"{then}; {now} for {added}"
-
-    return replace(
-        record,
-        rows=(*kept, *record.rows),
-        commit=both(older.commit, record.commit),
-        measured_on=both(older.measured_on, record.measured_on),
-        host=both(older.host, record.host),
-    )
+    return replace(record, runs=(*runs, *record.runs))

@@ -105,7 +105,7 @@ def test_a_run_writes_a_record_that_another_machine_takes_in(pretended_gpu, tmp_
     made = tmp_path / "there" / "nvidia-t4.json"
     assert cli.main(["bench", "--import", str(made), "--out", str(tmp_path / "here")]) == 0
     taken = load("nvidia-t4", tmp_path / "here")
-    assert (taken.commit, taken.rows) == ("abc1234", (ROW,))
+    assert [(run.commit, run.rows) for run in taken.runs] == [("abc1234", (ROW,))]
     assert taken.flags["allow_tf32"] in ("True", "False")
     assert "torch" in taken.versions
 

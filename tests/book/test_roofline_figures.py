@@ -8,7 +8,7 @@ import pytest
 
 from mlsys import models
 from mlsys.errors import UnknownName
-from mlsys.measure.records import Record, Row
+from mlsys.measure.records import Record, Row, Run
 from mlsys.roofline import Roofline
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "book"))
@@ -68,7 +68,7 @@ def test_a_network_is_found_by_its_batch() -> None:
     made = row("ResNet-50", (32, 3, 224, 224), "fp16")
     graph = dataclasses.replace(made, variant="graph")
     smaller = dataclasses.replace(graph, shape=(1, 3, 224, 224))
-    record = Record("GPU", "1", {}, "abc", "2026-11-20", (made, smaller, graph))
+    record = Record("GPU", "1", {}, {}, (Run("abc", "2026-11-20", "a CPU", (made, smaller, graph)),))
     assert figures.network_row(record, 32) is graph
     assert figures.network_row(record, 1) is smaller
 

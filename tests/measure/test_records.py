@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mlsys.errors import UserError
-from mlsys.measure.records import BrokenRecord, Record, Row, load, parse, save
+from mlsys.measure.records import BrokenRecord, Record, Row, Run, load, parse, save
 
 ROW = Row(
     "lab",
@@ -23,13 +23,12 @@ ROW = Row(
     {"cuBLAS": (0.4, 0.6)},
 )
 LAUNCH = Row("book", "launch latency", "graph", (1,), "fp32", 2e-6, 1e-6, 3e-6, None, None, None, {})
-RECORD = Record(
-    "NVIDIA T4", "580.1", {"torch": "2.11"}, "abc1234", "2026-11-20", (ROW, LAUNCH), {"allow_tf32": "False"}
-)
+RUN = Run("abc1234", "2026-11-20", "a CPU, 2 threads", (ROW, LAUNCH))
+RECORD = Record("NVIDIA T4", "580.1", {"torch": "2.11"}, {"allow_tf32": "False"}, (RUN,))
 
 
 def changed(**change):
-    return dataclasses.replace(RECORD, rows=(dataclasses.replace(ROW, **change),))
+    return dataclasses.replace(RECORD, runs=(dataclasses.replace(RUN, rows=(dataclasses.replace(ROW, **change),)),))
 
 
 def test_a_record_comes_back_as_it_was_saved(tmp_path):
@@ -39,7 +38,7 @@ def test_a_record_comes_back_as_it_was_saved(tmp_path):
 
 def test_a_record_without_clock_power_and_reference_times_is_still_read():
     older = json.loads(json.dumps(dataclasses.asdict(RECORD)))
-    for row in older["rows"]:
+    for row in older["runs"][0]["rows"]:
         del row["reference_s"], row["sm_clock_mhz"], row["power_w"]
     assert parse(json.dumps(older), "older.json") == RECORD
 
@@ -134,7 +133,10 @@ def test_impossible_measurements_are_refused(change, message):
         parse(json.dumps(dataclasses.asdict(changed(**change))), "t4.json")
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"rows": [{"shape": 3}]}', '{"rows": [], "device": "T4"}'])
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{}", '{"runs": []}', '{"runs": [{"rows": [{"shape": 3}]}]}', '{"runs": [], "device": "T4"}'],
+)
 def test_what_is_no_record_is_refused_with_its_place(text):
     with pytest.raises(BrokenRecord, match="t4.json is not a benchmark record"):
         parse(text, "t4.json")
@@ -145,12 +147,16 @@ def test_measurements_that_a_run_did_not_make_are_kept_if_they_are_of_the_same_c
     with pytest.raises(UserError, match=r"driver = .*--suite all"):
         save(dataclasses.replace(changed(), driver="1.2"), tmp_path)
     assert parse(path.read_text(), "kept") == RECORD
-    another_day = {"commit": "def5678", "measured_on": "2026-11-21"}
-    later = save(dataclasses.replace(changed(median_s=2.5e-3), **another_day), tmp_path)
+    measured_again = dataclasses.replace(ROW, median_s=2.5e-3)
+    second = Run("def5678", "2026-11-21", "another CPU, 2 threads", (measured_again,))
+    later = save(dataclasses.replace(RECORD, runs=(second,)), tmp_path)
     both = parse(later.read_text(), "both")
-    assert [row.median_s for row in both.rows] == [LAUNCH.median_s, 2.5e-3]
-    assert both.commit == "abc1234; def5678 for tiling ladder"
-    assert both.measured_on == f"{RECORD.measured_on}; 2026-11-21 for tiling ladder"
-    assert both.label.endswith(f"measured {RECORD.measured_on} and 2026-11-21")
+    assert both.runs == (dataclasses.replace(RUN, rows=(LAUNCH,)), second)
+    assert both.rows == (LAUNCH, measured_again)
+    assert both.label.endswith("measured 2026-11-20 and 2026-11-21")
+    assert (both.host_of("tiling ladder"), both.host_of("launch latency")) == (second.host, RUN.host)
+    third = Run("0123456", "2026-11-22", RUN.host, (ROW,))
+    save(dataclasses.replace(RECORD, runs=(third,)), tmp_path)
+    assert [run.commit for run in parse(path.read_text(), "third").runs] == ["abc1234", "0123456"]
     save(RECORD, tmp_path)  # all of its measurements: it replaces the older one
     assert parse(path.read_text(), "again") == RECORD
