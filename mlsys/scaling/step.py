@@ -20,7 +20,7 @@ clipping of gradients) is left out.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from mlsys import ops
 from mlsys.core.arguments import positive_int
@@ -105,8 +105,22 @@ class Cluster:
             )
 
     def joining(self, chips: int, apart: int = 1) -> Fabric:
-        """Return what joins so many chips of which neighbors stand `apart`: a ring is as fast as its slowest link."""
+        """Return what joins so many chips of which neighbors stand `apart`: the slower fabric, if they need both."""
         return self.inside if chips * apart <= self.node else self.between
+
+    def ring(self, chips: int, apart: int = 1) -> Fabric:
+        """Return what a collective in rings finds on so many chips of which neighbors stand `apart`.
+
+        Between nodes there is a ring for each chip of a node, over that chip's own link, and each carries its share of
+        the bytes. Together they are no faster than the rings inside a node, through which they pass. Two and three
+        nodes of eight A100s with four InfiniBand HDR links each reached 86 and 96 GB/s (NVIDIA/nccl-tests, issues 175
+        and 119); four links at 0.9 of their 25 GB/s are 90.
+        """
+        joined, together = self.joining(chips, apart), max(1, self.node // apart)
+        if joined is self.inside or together == 1:
+            return joined
+        inside = self.inside.efficiency * self.inside.bandwidth / joined.efficiency
+        return replace(joined, bandwidth=min(together * joined.bandwidth, inside))
 
 
 @dataclass(frozen=True)
@@ -250,7 +264,7 @@ class _Microbatch:
         self.mlp_load = decoder.experts_per_token * imbalance
         self.rows = decoder.tokens * plan.microbatch
         self.size = bytes_per_element(self.share.dtype)
-        self.joined = cluster.joining(plan.tensor)
+        self.joined = cluster.ring(plan.tensor)
 
     @property
     def layers(self) -> dict[str, float]:
@@ -325,7 +339,7 @@ def _gradients_s(plan: Plan, cluster: Cluster, common: float, experts: float) ->
     for params, count, apart in groups:
         if count == 1 or params == 0:
             continue
-        joined = cluster.joining(count, apart)
+        joined = cluster.ring(count, apart)
         if plan.sharding == 0:
             total += float(joined.all_reduce_time(each * params, count).m_as("second"))
         else:

@@ -91,6 +91,23 @@ def test_a_chip_holds_the_published_bytes(row):
     assert found.m_as("GiB") == pytest.approx(float(row["value"]), rel=0.02)
 
 
+@pytest.mark.parametrize(("nodes", "measured"), [(2, 86), (3, 96)])
+def test_rings_between_nodes_use_all_cards_of_a_node(nodes, measured):
+    """Eight A100s and four InfiniBand HDR cards in a node: NVIDIA/nccl-tests, issues 175 and 119, bus bandwidth."""
+    half = replace(fabric("infiniband-hdr"), bandwidth=12.5e9)  # of a card that two chips share
+    joined = replace(SELENE, between=half).ring(8 * nodes)
+    assert joined.efficiency * joined.bandwidth / 1e9 == pytest.approx(measured, rel=0.07)
+
+
+def test_rings_between_nodes_are_as_fast_as_their_slowest_part():
+    one_card, of_a_node = SELENE.between.bandwidth, SELENE.inside.efficiency * SELENE.inside.bandwidth
+    rates = {apart: SELENE.ring(64, apart).bandwidth for apart in (1, 2, 8, 64)}
+    assert rates == {1: min(8 * one_card, of_a_node / 0.9), 2: 4 * one_card, 8: one_card, 64: one_card}
+    fast = replace(SELENE, between=replace(SELENE.between, bandwidth=1e15))
+    assert fast.ring(16).efficiency * fast.ring(16).bandwidth == pytest.approx(of_a_node)
+    assert SELENE.ring(8) is SELENE.inside
+
+
 def test_every_published_run_fits_into_its_chips():
     for run in runs():
         for how in run.measured:

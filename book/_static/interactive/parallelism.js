@@ -64,6 +64,11 @@ courseFigure.start("parallelism", "Upper bar: what a chip holds; dashed: its mem
   function step(m, c, plan, params) {
     const [products, elementwise, selective, full, outProducts, outElementwise] = m.work[c.id][plan.t][plan.b];
     const joining = (n, apart) => (n * apart <= node ? "inside" : "between");
+    const ring = (n, apart) => {  // between nodes, one for each chip of a node
+      const joined = c[joining(n, apart)], together = Math.max(1, Math.floor(node / apart));
+      if (joined === c.inside || together === 1) return joined;
+      return { ...joined, rate: Math.min(together * joined.rate, c.inside.rate) };
+    };
     const layers = m.layers / plan.p;
     const size = 2 * plan.b * m.tokens * m.width;
     const halves = 10 + (plan.again === "full" ? 4 : 0);
@@ -74,15 +79,15 @@ courseFigure.start("parallelism", "Upper bar: what a chip holds; dashed: its mem
       products: layers * products,
       elementwise: layers * elementwise,
       repeated: layers * ({ none: 0, selective, full }[plan.again]),
-      tensor: layers * halves * half(c[joining(plan.t, 1)], size, plan.t),
+      tensor: layers * halves * half(ring(plan.t, 1), size, plan.t),
       sends,
     };
-    const outTensor = whole2(c[joining(plan.t, 1)], size, plan.t);
-    const link = joining(plan.d, plan.t);
+    const outTensor = whole2(ring(plan.t, 1), size, plan.t);
+    const link = ring(plan.d, plan.t);
     const { weights, gradients } = numbers.bytes;
     const gathers = plan.shared === 3 ? 2 * plan.m : 1;
-    const summed = plan.d === 1 ? 0 : plan.shared === 0 ? whole2(c[link], gradients * params, plan.d)
-      : half(c[link], gradients * params, plan.d) + gathers * half(c[link], weights * params, plan.d);
+    const summed = plan.d === 1 ? 0 : plan.shared === 0 ? whole2(link, gradients * params, plan.d)
+      : half(link, gradients * params, plan.d) + gathers * half(link, weights * params, plan.d);
     const parts = {
       products: plan.m * (middle.products + outProducts),
       elementwise: plan.m * (middle.elementwise + outElementwise),
@@ -95,7 +100,7 @@ courseFigure.start("parallelism", "Upper bar: what a chip holds; dashed: its mem
     };
     over[joining(plan.t, 1)] += parts.tensor;
     over[joining(2, plan.t * plan.d)] += parts.sends;
-    over[link] += summed;
+    over[joining(plan.d, plan.t)] += summed;
     return { parts, over };
   }
 
