@@ -120,8 +120,8 @@ def content() -> Content:
         },
         picture=_picture,
         alt="Groups of bars for four dataflows. Weight stationary has few weights and many inputs and sums. Output "
-        "stationary has few sums and many weights and inputs. Input stationary has few inputs, many weights, and the "
-        "most sums. Row stationary has few of all three.",
+        "stationary has few sums and many weights and inputs. Input stationary has few inputs, many weights, and as "
+        "many sums as weight stationary. Row stationary has few of all three.",
         tables=(_table(),),
     )
 
