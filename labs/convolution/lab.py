@@ -1054,9 +1054,9 @@ for kernel, launch, more, inputs in [
 # and `num_stages`. dtype is `"fp16"`. All three layers have stride 1 and a border of taps // 2.
 #
 # Three things matter. Large tiles do more FLOPs per byte that they load. But there should be at least as many tiles as
-# the GPU has multiprocessors (108 on an A100, 132 on an H100), or some of it has nothing to do. And `num_stages` pairs of
-# tiles, 2 (TILE_M + TILE_N) TILE_K bytes each, must fit the shared memory: 163 KiB on an A100, 227 KiB on an H100, 99
-# KiB on an L4.
+# the GPU has multiprocessors (108 on an A100, 132 on an H100), or some of it has nothing to do. And pairs of tiles, 2
+# (TILE_M + TILE_N) TILE_K bytes each, must fit the shared memory: `num_stages` pairs the 227 KiB of an H100,
+# `num_stages` - 1 pairs the 163 KiB of an A100 or the 99 KiB of an L4.
 #
 # <details><summary>Hint 1</summary>
 # The number of result pixels is n size size. How many tiles of 128 x 128 does each of the three layers have? How many
@@ -1211,8 +1211,9 @@ race
 #   K). stride is an int from 1 to 8, and padding one from 0 to 8. Arguments that are no convolution are refused with a
 #   ValueError.
 # - Behind the function is a kernel with tiles of 16 pixels, 16 filters and 16 values of j. The sum is kept in float32.
-# - Keep your images small: all your tests together must compute for **less than 5 seconds**. Three images of 7 x 5
-#   pixels are enough for nearly everything.
+# - Keep your images small and your calls few: three images of 7 x 5 pixels are enough for nearly everything. When the
+#   lab is graded, Triton's interpreter computes every call of your tests, for the right kernel and for each mutant, and
+#   all of it together is stopped after 10 seconds. The eighteen cases of question c would take about 4 of them.
 # - A kernel that reaches outside a tensor is stopped, and the call ends in a RuntimeError. Let it pass through, and the
 #   mutant counts as found.
 #
@@ -1230,7 +1231,9 @@ race
 # </details>
 # <details><summary>Hint 2</summary>
 # Three images of 7 x 5 pixels with 5 channels, 19 filters of 3 x 2 taps, a stride of 2 and a padding of 1: results of 4 x
-# 3, so 36 pixels, two whole tiles and a ragged one. Then the same images with the channels first.
+# 3, so 36 pixels, two whole tiles and a ragged one. Then the same images with the channels first. Do both once more with
+# filters of 3 x 3 taps: those of 3 x 2 never reach past the last column here, and rows taken for columns may show only
+# in square filters.
 # </details>
 # <details><summary>Hint 3</summary>
 # What is still missing is a long sum in float16. Take 1024 channels with <code>values="climbing"</code> and filters with

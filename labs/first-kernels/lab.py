@@ -1628,8 +1628,10 @@ race
 #
 # - x is a matrix with any strides. shift and scale are contiguous vectors with a number per row. All three have the same
 #   dtype, float32 or float16. Other arguments are refused with a ValueError.
-# - Behind the function is a kernel that computes tiles of 4 x 16 elements, in float32, and rounds at the end. Keep your
-#   matrices small: 20 x 50 elements are enough for everything, and all your tests together have a few seconds.
+# - Behind the function is a kernel that computes tiles of 4 x 16 elements, in float32, and rounds at the end.
+# - Keep your matrices small and your calls few: 20 x 50 elements are enough for everything. When the lab is graded,
+#   Triton's interpreter computes every call of your tests, for the right kernel and for each mutant, and all of it
+#   together is stopped after 10 seconds.
 # - A kernel that reaches outside a tensor is stopped, and the call ends in a RuntimeError. Let it pass through, and the
 #   mutant counts as found.
 #

@@ -297,7 +297,8 @@ scorecard.passed("a")
 # data sheet: int4 and int8 *weights* are multiplied in 16 bits, so they save bytes only; with int8 or fp8 on *both*
 # sides the tensor cores are twice as fast as well. (The bytes of activations are counted with 16 bits in every row.)
 # Small batches are decode, large ones prefill. The last batch of a row is the one up to which its weights take longer than
-# its arithmetic; above it, the gain falls, and where the 16-bit product is limited by arithmetic too, it is constant.
+# its arithmetic. Above it, the gain of narrow *weights* falls, until the 16-bit product is limited by arithmetic too and
+# nothing is gained. With narrow numbers on both sides, it stays near 2.
 
 # %%
 h200 = Hardware.get("h200")
@@ -553,7 +554,7 @@ scorecard.passed("c")
 # - The kernel is right for all sizes from 1 up (K up to 100,000, whose sums still fit int32) and for tiles that do not
 #   divide anything. TILE_K is 32 or more, because tensor cores take 32 numbers of 8 bits at a time.
 # - **The sum is kept in int32**: `acc = tl.dot(a, b, acc, out_dtype=tl.int32)`, where acc is an int32 block. With an acc
-#   of another dtype, Triton ends with an `AssertionError` that does not say why.
+#   of another dtype, or without `out_dtype`, Triton ends with an `AssertionError` that does not say why.
 #
 # Triton multiplies int8 on GPUs of compute capability 8.0 or more. On an older one, such as a T4, this question waits; in
 # a runtime without a GPU, the interpreter checks it.
@@ -696,8 +697,8 @@ def int8_kernel(
 
 # %% [markdown]
 # The tests come in steps. Work on the first one that fails. They launch your kernel with bands of other numbers around
-# every tensor. A store outside a tensor damages a band and is reported. An element that no program writes shows up as a
-# NaN.
+# every tensor. A store outside a tensor damages a band and is reported; without a GPU so is a load, with its line, program
+# and lane. An element that no program writes shows up as a NaN.
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "d-test", "locked": true, "points": 15, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "d", "role": "test", "needs": ["setup"]}
 draw = grading.Draws("d", DEVICE)
@@ -1105,8 +1106,9 @@ else:
 #   Programs that run at the same time should share what they load, for the sake of the L2 cache.
 # - a is (M, K) and b is (N, K), both fp8 e4m3; y is (M, N), in 16 or 32 bits. All are contiguous.
 # - y = scale * (sum over k of a[m, k] b[n, k]), where scale is one float32 number in memory. The sum is
-#   `acc = tl.dot(a, b, acc)` with a float32 acc. (How many digits Hopper's tensor cores keep inside of it is not yours to
-#   choose; the test allows for it.)
+#   `acc = tl.dot(a, b, acc)` with a float32 acc. (On a Hopper GPU the tensor cores keep fewer digits inside of it.
+#   `max_num_imprecise_acc` of `tl.dot` sets how often they hand their sum on to float32, which costs time; the test
+#   allows for the default.)
 # - All sizes from 1 up are possible. A masked load of fp8 gets `other=0.0`: a float, not the int 0 of question d.
 #
 # The race has the form of question f; the shapes are (4096, 4096, 2048) and (8192, 8192, 2048). It waits for a GPU of
@@ -1123,7 +1125,7 @@ else:
 # on tiling.
 # </details>
 # <details><summary>Hint 3</summary>
-# Tiles of 128 x 256 x 128 with 8 warps and 3 stages, or 128 x 128 x 128 with 4 warps and 4 stages on an L4. The end:
+# Tiles of 128 x 256 x 128 with 8 warps and 3 stages, or 128 x 128 x 128 with 8 warps and 4 stages on an L4. The end:
 # <code>y = acc * tl.load(scale_ptr)</code>.
 # </details>
 

@@ -409,8 +409,8 @@ def poly_sums(x, coefficients):
 # %% [markdown]
 # The tests call `poly_sums` through `grading.guarded`: every tensor gets a band of NaNs before and after it. Without a
 # GPU, every load and store outside a tensor is reported with its line, program and lane. On a GPU, a store outside
-# damages a band and is reported, and a load outside brings a NaN into the result. The tests also launch your kernel by
-# itself, without `poly_sums`.
+# damages a band and is reported; a load outside brings in a NaN, which you see only if it gets into a sum. The tests also
+# launch your kernel by itself, without `poly_sums`.
 
 
 # %% nbgrader={"grade": false, "grade_id": "b-given", "locked": true, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "b", "role": "setup"}
@@ -609,7 +609,7 @@ sweep = list(sweep_kernel() if DEVICE == "cuda" else sweep_layer())
 for intensity, rate in sweep:
     roof = attainable(intensity, bandwidth, chain_peak)
     print(f"{intensity:8.2f} FLOP/byte  {rate / 1e9:10.1f} GFLOP/s  {rate / roof:5.2f} of the roof")
-measured_ridge = find_ridge(*zip(*sweep, strict=True))
+measured_ridge = find_ridge(*map(list, zip(*sweep, strict=True)))
 print(f"ridge in the sweep {measured_ridge:.1f}, ridge of the roofs {ridge_point(bandwidth, chain_peak):.1f} FLOP/byte")
 
 # %%
@@ -1091,8 +1091,9 @@ print("compute-bound from a batch of", crossing_batch(4096, 4096, 4, ridge_point
 # | `"bytes"` | more bytes move than the compulsory ones |
 # | `"kernel"` | none of these explains the gap: the code itself waits |
 #
-# `"above"` has two possible reasons. If the operation is under the memory roof, the bytes came from a cache. If it is
-# under the arithmetic roof, no cache can help: the measured peak was too low.
+# `"above"` has several possible reasons. If the operation is under the memory roof, the bytes came from a cache, or it
+# mostly reads, which many processors do faster than they copy. If it is under the arithmetic roof, no cache can help: the
+# measured peak was too low.
 #
 # For `"start"`, `"order"` and `"bytes"`, work out the *factor* that each experiment explains: how many times longer an
 # eighth of the work takes than an eighth of the time; how many times longer the reads take out of order than in order;
@@ -1268,8 +1269,8 @@ grading.compare(
 
 # %% [markdown]
 # Here are the six operations on your roofline. Each point is at the operation's ideal intensity, and its distance to
-# the roof is its gap. The bytes of a point above the slope came from a cache; a point above the flat roof shows that
-# the measured peak was too low.
+# the roof is its gap. The bytes of a point above the slope came from a cache, or were mostly read; a point above the flat
+# roof shows that the measured peak was too low.
 
 # %%
 axes, _ = draw_roofs(0.02, 2 * max(flops / moved for flops, moved in costs.values()), peak)

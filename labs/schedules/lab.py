@@ -238,7 +238,8 @@ scorecard.passed("a")
 # - `"c"`: m lists of n ints, the cycle in which row k - 1 adds the last product to c[i,j].
 #
 # The whole must take 2 k + m + n - 2 cycles, from the first cycle to the last product. The first is still TERM_FIRST.
-# That is the formula of the chapter, 2R + C + T - 2.
+# That is the chapter's formula 2R + C + L - 2, with R = k, C = n, and L = m, the side that streams. This lab writes T for
+# L.
 #
 # <details><summary>Hint 1</summary>
 # Load first. Which weight of a column must enter first, so that it ends up at the bottom?
@@ -715,11 +716,11 @@ scorecard.passed("e")
 # The schedule must be as short as possible, and its first cycle is TERM_FIRST. If the batch is long enough, a fold
 # costs m cycles and nothing else: only the first one waits for its weights, and only the last one for the wave to
 # leave. The message of the test says how many cycles are enough. With a short batch, the weights are the bottleneck:
-# find out from which m on loading costs nothing. (The replay goes to cycle 999, so keep what you try small.)
+# find out from which m on loading costs nothing. (The replay follows 1,000 cycles, so keep what you try small.)
 #
 # <details><summary>Hint 1</summary>
-# Solve one fold first: it is question b, with a swap signal that runs just ahead of the first input. Which weights are
-# in the second registers of column j, and when must the last of them have entered?
+# Solve one fold first: it is question b, with a swap signal that enters PE (0, 0) in the same cycle as the first input.
+# Which weights are in the second registers of column j, and when must the last of them have entered?
 # </details>
 # <details><summary>Hint 2</summary>
 # The weights of the next fold may enter column j only when the signal of this fold has passed its last row: a weight
