@@ -599,7 +599,8 @@ scorecard.passed("c")
 # - Program (b, h) computes queries b BLOCK_Q ... (b + 1) BLOCK_Q - 1 of head h.
 # - q and y are (heads, N, D), k and v are (heads, M, D), each with any strides. In a model, the heads of a token are often
 #   neighbors in memory: then only strides differ.
-# - The kernel is right for all N and M from 1 up, and blocks need not divide them. D is 16, 32, 64 or 128.
+# - The kernel is right for all N and M from 1 up, and blocks need not divide them. BLOCK_Q and BLOCK_K are powers of two,
+#   16 or more. D is 16, 32, 64 or 128.
 # - All tensors have the same dtype, float32 or float16. **Scores, state and sums are float32.** Write `tl.dot(...,
 #   input_precision="ieee")`; without that option Triton may round float32 inputs to 10 bits. Convert p to the dtype of v
 #   before the second product.
@@ -725,7 +726,8 @@ scorecard.passed("d")
 # - no query of the program sees any key: **the block is neither read nor multiplied**. That is what saves time.
 #
 # First write `key_blocks(block, block_q, block_k, n, m)`: for program number `block`, return two ints, the number of
-# blocks of the first kind and of the second. Queries from n on do not exist.
+# blocks of the first kind and of the second. Queries from n on do not exist. Here block_q and block_k may be any positive
+# ints.
 #
 # Then write `causal_kernel`. Its contract is that of question d, and query i sees the keys 0 to i only. A program must not
 # read blocks of the third kind: the tests put NaNs into their values, and 0 times NaN is NaN.
@@ -1055,16 +1057,16 @@ for kernel, launch, constants, inputs in [
 # `num_stages`. dtype is `"fp16"`.
 #
 # A larger BLOCK_Q means fewer passes over keys and values. But o and the scores live in registers: BLOCK_Q (d + BLOCK_K)
-# numbers of 4 bytes, spread over 32 num_warps threads with at most 255 registers each. And q with num_stages blocks of k and
-# of v, 2 (BLOCK_Q + 2 num_stages BLOCK_K) d bytes, must fit the shared memory: 163 KiB on an A100, 227 KiB on an H100, 99
-# KiB on an L4.
+# numbers of 4 bytes, spread over 32 num_warps threads with at most 255 registers each. And num_stages
+# blocks of k and of v, 4 num_stages BLOCK_K d bytes, must fit the shared memory: 163 KiB on an A100, 99 KiB on an L4. On
+# an H100, with 227 KiB, the 2 BLOCK_Q d bytes of q are there too.
 #
 # <details><summary>Hint 1</summary>
 # How many registers does a thread need for o and the scores with BLOCK_Q = 128, BLOCK_K = 64, d = 64 and 4 warps? With 8?
 # </details>
 # <details><summary>Hint 2</summary>
-# Half of the registers are a good share: the shares in 16 bits, the next scores and addresses need some too. Try 8 warps for
-# d = 128, and 4 for d = 64.
+# Let o and the scores take about half of the registers: p in 16 bits, the next scores and the addresses need the others.
+# Try 8 warps for d = 128, and 4 for d = 64.
 # </details>
 # <details><summary>Hint 3</summary>
 # Begin with 128 x 64 and 3 stages for d = 64, and with 128 x 64, 8 warps and 2 stages for d = 128.
@@ -1487,8 +1489,8 @@ axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18), ncol=2, fontsize=9)
 
 # %% [markdown]
 # The fastest attention that this course has in Triton goes further in two ways: the TMA (tensor memory accelerator) of
-# newer GPUs fetches the blocks, and programs without a mask to apply run a loop that has none. Kernels that reach the
-# last tenths let one group of warps compute exponentials while another multiplies.
+# newer GPUs fetches the blocks, and heads take turns in groups whose keys and values fit the L2 cache together. Kernels
+# that reach the last tenths let one group of warps compute exponentials while another multiplies.
 #
 # Last, see your points.
 

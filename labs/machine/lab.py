@@ -431,7 +431,7 @@ scorecard.passed("c")
 # | batch | plain | a wire for each column | 128 x 256 |
 # |--:|--:|--:|--:|
 # | 16 | 391,000 | 261,000 | 261,000 |
-# | 256 | 391,000 | 262,000 | 261,000 |
+# | 256 | 391,000 | 263,000 | 261,000 |
 # | 4,096 | 4.19 million | 4.19 million | 2.10 million |
 #
 # Below 255 inputs the time is that of loading, whatever the batch: the wires save a third of it, and the wide array
@@ -747,7 +747,8 @@ grading.assert_equal(tile_cycles(64, 64, 128, (64, 64, 32, 1), one), 600 + 4 * 9
 grading.assert_equal(tile_cycles(64, 64, 128, (64, 64, 32, 3), one), 600 + 4 * 328, what="three stages")
 grading.assert_equal(tile_cycles(64, 64, 128, (64, 64, 32, 4), one), 600 + 4 * 256, what="four stages")
 grading.assert_equal(tile_cycles(65, 65, 129, (64, 64, 32, 4), one), 4 * (600 + 5 * 256), what="ragged m, n and k")
-# 8,192 bytes at 24 per cycle, 131,072 multiply-adds at 1,000 per cycle, and half of 601 + 342 + 132: none is even.
+# 8,192 bytes at 24 per cycle, 131,072 multiply-adds at 1,000 per cycle, and half of 601 + 342 + 132: each quotient has
+# a remainder, and is rounded up.
 odd = one | {"bytes": 24, "macs": 1000, "latency": 601}
 grading.assert_equal(
     tile_cycles(64, 64, 128, (64, 64, 32, 2), odd), 601 + 4 * 538, what="load, work and step rounded up"
@@ -1129,7 +1130,7 @@ for buffers in PROBLEMS:
 # </details>
 # <details><summary>Hint 3</summary>
 # Keep a move also if the height stays as it is: most moves do not change it, and the order wanders until one does. After
-# a thousand moves for each problem, less than a tenth of best fit's waste is left. If that takes too long, note once for
+# a thousand moves for each problem, usually less than a tenth of best fit's waste is left. If that takes too long, note once for
 # each buffer which others it meets, and let <code>place</code> look only at those.
 # </details>
 
@@ -1205,8 +1206,8 @@ scorecard.passed("h")
 # </details>
 # <details><summary>Hint 3</summary>
 # Speed counts: note once for each buffer which others it meets, and let <code>place</code> look only at those. A plan
-# with 36 buffers then takes about 0.1 ms, so 100,000 moves are possible. Most problems need less than 1,000, a few need
-# ten times as many.
+# with 36 buffers then takes about 0.1 ms, so there is time for more than 10,000 moves in each of the four problems. Most
+# problems need less than 1,000, a few need ten times as many.
 # </details>
 
 

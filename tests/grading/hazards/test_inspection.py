@@ -151,6 +151,10 @@ def test_an_element_is_unwritten_where_the_caller_says_so_or_the_tensor_is_all_n
     assert found("adds_to_what_is_there", (3,), some, zeros(10), 10, 4) == []
 
 
+def test_a_load_whose_lanes_are_all_masked_off_reads_nothing_unwritten():
+    assert found("reads_what_it_has_written", (4,), x(), torch.full((10,), float("nan")), 10, 4) == []
+
+
 @pytest.mark.parametrize("name", ["add", "stores_past_the_end", "total_without_atomics"])
 def test_the_callers_tensors_stay_as_they_are(name):
     grid, *args = RIGHT["add"] if name == "add" else WRONG[name][0]
