@@ -7,6 +7,16 @@ _LISTED = 50
 """Most known names that an error lists; a class may have hundreds of students."""
 
 
+def a_kind(value: object) -> str:
+    """Name the type of a value with its article.
+
+    >>> a_kind(3), a_kind("three")
+    ('an int', 'a str')
+    """
+    name = type(value).__name__
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
+
+
 class UserError(Exception):
     """A mistake that the user can correct; the command line prints it and exits with status 2."""
 

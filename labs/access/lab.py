@@ -691,15 +691,19 @@ for size in (1, 2, 4, 8, 16):
 scorecard.passed("d")
 
 # %% [markdown]
-# How much does padding save for 1001 columns? The next cell asks your functions. The sectors that two warps share are
-# most likely still in a cache when the second warp asks for them, so they do not cost DRAM traffic a second time. They
-# cost requests.
+# What does padding change for 1001 columns? The next cell asks your functions: fewer sectors, and addresses that would
+# allow loads of 4. The mask `col < 1001` does not allow them, for 4 does not divide 1001, so Triton still loads single
+# numbers. The sectors that two warps share are most likely still in a cache when the second warp asks for them, so they
+# do not cost DRAM traffic a second time. They cost requests. On an H200, a transpose of 8191 x 8191 was no faster with
+# padded rows (194 us, and 186 without).
 
 # %%
 for stride in (1001, padded_stride(1001, 4)):
     moved = sum(row_sectors(row, 1001, stride, 4) for row in range(64))
     width = vector_width(0, stride, 4, 8)
-    print(f"stride {stride}: {moved:,} sectors for 64 rows, loads of {width}, {stride / 1001 - 1:.1%} more memory")
+    print(
+        f"stride {stride}: {moved:,} sectors for 64 rows, addresses for loads of {width}, {stride / 1001 - 1:.1%} more memory"
+    )
 
 # %% [markdown]
 # ## e. Channels first, channels last
@@ -897,8 +901,8 @@ for layout in ("NCHW", "NHWC"):
 # better in itself. A convolution multiplies a vector of channels of a pixel with weights and adds the products up. In
 # NHWC such a vector is contiguous: 64 channels are 128 bytes that arrive in 4 sectors and in 16-byte loads. A conversion
 # reads the whole batch once and writes it once; a sum over 64 channels reads it once and writes little. So a conversion
-# costs about twice the bytes of the sum. It does not pay for one sum, for which another shape of the block gives full
-# speed without it. It pays if many operations follow that need the other layout, such as all the layers of a network,
+# costs about twice the bytes of the sum. It does not pay for one sum, for which a block that is long in pixels takes about
+# as long in NCHW as the conversion alone. It pays if many operations follow that need the other layout, such as all the layers of a network,
 # and best of all the data is stored in that layout from the beginning.
 # ### END SOLUTION
 

@@ -1203,7 +1203,8 @@ race
 # When the lab is graded, your tests meet a right kernel and twelve **mutants**, each with one fault. You get the share
 # of the mutants that your tests find, and nothing if they refuse the right kernel. The feedback says in which cases the
 # mutants that you missed go wrong. It is not worth refusing at random: the right kernel comes several times, among the
-# mutants, and every run is in a new process that knows nothing of the others.
+# mutants, and every run is in a new process that knows nothing of the others. In the notebook, three wrong functions in
+# PyTorch stand in for the mutants, and the points that it shows are your share of these three.
 #
 # The **contract** of the function:
 #

@@ -1294,15 +1294,14 @@ for way, times in TIMES_US.items():
 # are a row apart?
 # </details>
 # <details><summary>Hint 3</summary>
-# "Out of bounds" comes twice, once for an access without any mask, and once for a mask that lets one lane too many
-# through. "Masked lane used" means that <code>other</code> is missing. Kernel 6 is the one with the long steps.
+# "Out of bounds" comes in two kernels, in one for accesses without any mask, and in the other for masks that let one lane
+# too many through. "Masked lane used" means that <code>other</code> is missing. Kernel 6 is the one with the long steps.
 # </details>
 #
 # Hints for i:
 #
 # <details><summary>Hint 1</summary>
-# Each repair of kernels 1 to 5 changes one word, one argument or one access. What is right for the load of kernel 1 is
-# right for its store.
+# Each repair of kernels 1 to 5 changes one line or two. What is right for the load of kernel 1 is right for its store.
 # </details>
 # <details><summary>Hint 2</summary>
 # 2: which number never is the TERM_LOWEST? 3: question e. 4: the line above the loop. 5: is there an element number K? 6:
@@ -1622,14 +1621,15 @@ race
 # When the lab is graded, your tests meet a right kernel and twelve **mutants**, each with one fault. You get the share
 # of the mutants that your tests find, and nothing if they refuse the right kernel. The feedback says in which cases the
 # mutants that you missed go wrong. It is not worth refusing at random: the right kernel comes several times, among the
-# mutants, and every run is in a new process that knows nothing of the others.
+# mutants, and every run is in a new process that knows nothing of the others. In the notebook, three wrong functions in
+# PyTorch stand in for the mutants, and the points that it shows are your share of these three.
 #
 # The **contract** of the function, which takes x, shift and scale and returns y:
 #
 # - x is a matrix with any strides. shift and scale are contiguous vectors with a number per row. All three have the same
 #   dtype, float32 or float16. Other arguments are refused with a ValueError.
 # - Behind the function is a kernel that computes tiles of 4 x 16 elements, in float32, and rounds at the end.
-# - Keep your matrices small and your calls few: 20 x 50 elements are enough for everything. When the lab is graded,
+# - Keep your matrices small and your calls few: 19 x 50 elements and ten calls are enough for everything. When the lab is graded,
 #   Triton's interpreter computes every call of your tests, for the right kernel and for each mutant, and all of it
 #   together is stopped after 10 seconds.
 # - A kernel that reaches outside a tensor is stopped, and the call ends in a RuntimeError. Let it pass through, and the

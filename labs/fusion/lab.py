@@ -45,7 +45,8 @@
 #
 # Plan for three to four hours. You need Python, and you should know what a softmax is. If you have never seen a GPU
 # kernel, read the first section slowly; it explains what you need. Without a GPU you can finish everything except the
-# two questions marked (GPU). Hints cost no points: each question has three, from a nudge to nearly the whole answer.
+# two questions marked (GPU). Hints cost no points: each question but the two races has three, from a nudge to
+# nearly the whole answer.
 #
 # Write only in the cells that hold `raise NotImplementedError`, `None`, `pass` or "Your answer". You may add cells.
 # Read the test cells, and run them as often as you like. When the lab is graded, the original versions of these cells
@@ -168,8 +169,8 @@ energy
 #
 # These functions work element by element, on blocks and on single numbers:
 #
-# - `tl.maximum(a, b)`: the larger of the two. Python's `max` does not work on blocks: in the interpreter it returns the
-#   whole of a or the whole of b, without an error.
+# - `tl.maximum(a, b)`: the larger of the two. Do not use Python's `max` on blocks: on a GPU Triton still takes it for
+#   `tl.maximum`, but the interpreter, which may grade you, returns the whole of a or the whole of b, without an error.
 # - `tl.where(condition, a, b)`: a where the condition holds, b elsewhere.
 # - `tl.exp(a)`, `tl.erf(a)`, `tl.sqrt(a)`, and `tl.rsqrt(a)`, which is 1 / sqrt(a). They need float32; with float16 the
 #   error is `Expected dtype ['fp32', 'fp64'] but got fp16`.

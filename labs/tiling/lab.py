@@ -158,10 +158,10 @@ y
 # **Your task.** In the next cell, `double` should return `2 * x` for any matrix x with any strides. The kernel and its
 # launch have five faults. The first fault stops the run with the message *"Mask argument cannot be block type if
 # pointer argument is not a block"*; the other four give wrong results or write where they must not. Repair them. Keep
-# the names `double_kernel` and `double`. (When Triton stops, it prints a long report. The last line says what happened.
-# To see where it happened without a GPU, look for the arrow in your kernel near the top, above *"The above exception
-# was the direct cause"*; everything below that line is code that called the kernel. On a GPU, look for the `^` just
-# above the last line.)
+# the names `double_kernel` and `double`. (Without a GPU, the test cell says in one line what happened, and in which line of
+# the kernel's cell. If you call `double` in a cell of your own, Triton prints a long report instead. Its last line says
+# what happened, and the arrow in your kernel near the top, above *"The above exception was the direct cause"*, says
+# where. On a GPU, look for the `^` just above the last line.)
 #
 # <details><summary>Hint 1</summary>
 # The message is about the first argument of a load. A single address cannot have a block of masks. Compare it with the
@@ -211,8 +211,8 @@ def double(x):
 # %% [markdown]
 # The test below calls `double` through `grading.guarded`: every tensor that goes in or is allocated gets a band of NaNs
 # before and after it. A store outside the tensor damages a band and is reported; a load outside it brings a NaN into
-# the result. The test also launches your kernel by itself, without `double`, because only the kernel is graded. In it
-# you may use Triton's language (`tl`), arithmetic, and your own functions that are marked `@triton.jit`.
+# the result. The test also launches your kernel by itself, without `double`; both must be right. In the kernel you may
+# use Triton's language (`tl`), arithmetic, and your own functions that are marked `@triton.jit`.
 
 
 # %% nbgrader={"grade": false, "grade_id": "read-given", "locked": true, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "read", "role": "setup"}
@@ -538,8 +538,8 @@ def tiled_matmul(a, b, tile_m=32, tile_n=32, tile_k=32):
 
 # %% [markdown]
 # The tests come in steps. Work on the first one that fails: its message names the first wrong element, its tile, and a
-# likely cause. Each step calls `tiled_matmul`, and then launches your kernel by itself, without `tiled_matmul`, because
-# only the kernel is graded.
+# likely cause. Each step calls `tiled_matmul`, and then launches your kernel by itself, without `tiled_matmul`. Both must
+# be right.
 
 
 # %% nbgrader={"grade": false, "grade_id": "c-given", "locked": true, "schema_version": 3, "solution": false, "task": false} mlsys={"question": "c", "role": "setup"}
@@ -609,8 +609,9 @@ scorecard.passed("c")
 # - **Registers** hold the tile of C, the accumulator. A program runs on `num_warps` groups of 32 threads, called
 #   **warps**, and each thread holds an equal share of the TILE_M x TILE_N float32 accumulators, each in one register. A
 #   thread has at most 255 registers and needs many of them for addresses and for the numbers being multiplied. If they
-#   are not enough, the compiler *spills*: it moves values out to slower memory and back. Compiled for three GPUs, this
-#   kernel has no spills at 64 accumulators per thread, and spills at 128.
+#   are not enough, the compiler *spills*: it moves values out to slower memory and back. Compiled in float32 for
+#   three GPUs, this kernel has hardly any spills at 64 accumulators per thread, and spills at 128. (In float16 it spills
+#   earlier on a T4, where Triton does not use tensor cores; rule 3 below leaves that out.)
 # - **Shared memory** holds the tiles of A and B. While one pair is multiplied, the next pairs are being loaded, so up
 #   to `num_stages` pairs are in shared memory at once: at most `num_stages * (TILE_M + TILE_N) * TILE_K * itemsize`
 #   bytes.
@@ -629,8 +630,8 @@ SHARED_MEMORY
 # Write `config(shape, dtype)`. `shape` is (m, n, k), `dtype` is `"fp32"` or `"fp16"` (4 and 2 bytes). It returns a dict
 # of six positive ints, `TILE_M`, `TILE_N`, `TILE_K`, `GROUP_M`, `num_warps` and `num_stages`, such that
 #
-# 1. the tile sizes are powers of two, 16 or more (`tl.arange` and `tl.dot` require this), and `num_warps` is 1, 2, 4 or
-#    8;
+# 1. the tile sizes are powers of two from 16 to 512 (`tl.arange` and `tl.dot` require powers of two of at least 16), and
+#    `num_warps` is 1, 2, 4 or 8;
 # 2. the tiles fit in the shared memory of **all three** chips, so that one kernel works for everybody;
 # 3. no thread holds more than 64 accumulators;
 # 4. no side of a tile is so long that half of it would already cover the matrix: masked lanes are wasted work. (For m =
@@ -693,7 +694,7 @@ def check_config(shape, dtype):
         assert chosen[name] >= 1, f"{what}: {name} must be 1 or more"
     tile_m, tile_n, tile_k, _, num_warps, num_stages = (chosen[name] for name in names)
     for name, tile, extent in zip(names[:3], (tile_m, tile_n, tile_k), shape, strict=True):
-        assert tile in (16, 32, 64, 128, 256, 512), f"{what}: rule 1, {name} must be 16, 32, 64, ..."
+        assert tile in (16, 32, 64, 128, 256, 512), f"{what}: rule 1, {name} must be 16, 32, 64, 128, 256 or 512"
         assert tile == 16 or tile // 2 < extent, f"{what}: rule 4, half of {name} already covers {extent}"
     assert num_warps in (1, 2, 4, 8), f"{what}: rule 1, num_warps must be 1, 2, 4 or 8"
     shared = num_stages * (tile_m + tile_n) * tile_k * itemsize

@@ -13,6 +13,7 @@ from mlsys.grading.session.failed_cells import watch_cells
 from mlsys.grading.session.work_log import begin_log
 
 OPEN, PASSING, ANSWERED = "not yet", "visible tests pass", "answered, checked when graded"
+IN_PART = "passed in part"
 GPU, READ = "timed on a GPU", "a person reads it"
 
 
@@ -38,8 +39,8 @@ class Scorecard:
         """
         self._known(question)
         self._failed_cells.check()
-        self.state[question], self.fraction[question] = PASSING, fraction
-        print(f"Question {question}: visible tests pass ({_short(fraction * self.points[question])} points).")
+        self.state[question], self.fraction[question] = PASSING if fraction == 1 else IN_PART, fraction
+        print(f"Question {question}: {self.state[question]} ({_short(fraction * self.points[question])} points).")
 
     def answered(self, question: str) -> None:
         """Note that a question is answered whose answer only the hidden tests know.
@@ -69,7 +70,7 @@ class Scorecard:
         """Return how the visible tests of a question came out that ran to their end, for the work log."""
         if self.state[question] == ANSWERED:
             return "answered"
-        return "passed" if self.fraction[question] == 1 else "passed in part"
+        return "passed" if self.fraction[question] == 1 else IN_PART
 
     def _known(self, question: str) -> None:
         if question not in self.points:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from mlsys.errors import a_kind
 from mlsys.grading.kernels.race import Launch, RaceResult, RaceSetup, Rates, run_race
 from mlsys.grading.kernels.source import KernelSource, kernel_source
 from mlsys.grading.subjects import Outcome, Subject
@@ -170,7 +171,7 @@ class SessionBackend:
     def try_tests(self, tests: Any, subject: Subject, right: Subject) -> Outcome:
         """See `Backend`."""
         if not isinstance(tests, StudentFunction):
-            raise WrongAnswer(f"the tests must be a function, and this is a {type(tests).__name__}")
+            raise WrongAnswer(f"the tests must be a function, and this is {a_kind(tests)}")
         return self._session.try_tests(tests.__name__, subject, right)
 
 
@@ -189,7 +190,7 @@ def _name_of(kernel: object) -> str:
         NotAKernel: the student's name is bound to a plain value.
     """
     if not isinstance(kernel, StudentFunction):
-        raise NotAKernel(f"a kernel must be a function with @triton.jit, and this is a {type(kernel).__name__}.")
+        raise NotAKernel(f"a kernel must be a function with @triton.jit, and this is {a_kind(kernel)}.")
     return kernel.__name__
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mlsys.errors import InvalidValue
+from mlsys.errors import InvalidValue, a_kind
 from mlsys.grading.checks.diagnosis import likely_cause
 from mlsys.grading.checks.tolerances import Difference, difference, dtype_name, is_close
 from mlsys.grading.error_map import ErrorMap
@@ -102,12 +102,12 @@ def shown(value: object) -> str:
     >>> shown("2.5"), shown([1] * 1000)
     ("'2.5', a str", '[1, 1, 1, 1, 1, 1, ...], a list')
     """
-    kind = type(value).__name__
+    kind = a_kind(value)
     number = type(value) in (bool, int, float, type(None))
     if not _show_expected.get() and (not number or len(str(value)) > MAX_SHOWN_CHARACTERS):
-        return f"a {kind}"
+        return kind
     text = _Short().repr(value)
-    return f"{text if len(text) <= 80 else text[:77] + '...'}, a {kind}"
+    return f"{text if len(text) <= 80 else text[:77] + '...'}, {kind}"
 
 
 class _Short(reprlib.Repr):

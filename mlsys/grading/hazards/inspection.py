@@ -8,7 +8,7 @@ from dataclasses import replace
 from numbers import Number
 from typing import TYPE_CHECKING, Any
 
-from mlsys.errors import InvalidValue, UnknownName
+from mlsys.errors import InvalidValue, UnknownName, a_kind
 from mlsys.grading.checks.tolerances import is_close
 from mlsys.grading.hazards.accesses import Accesses, TooManyAccesses
 from mlsys.grading.hazards.finding import Finding
@@ -264,7 +264,7 @@ def _differs(first: _Run, view: View, other: View, index: tuple[int, ...], said:
     place = place_of(accesses.events, accesses.last_writer(view, view.start + offset * view.itemsize), first.grid)
     element = f"{view.name}[{', '.join(map(str, index))}]"
     message = (
-        f"{place}: stores {view.tensor[index].item():.6g} at {element}, but {other.tensor[index].item():.6g} is there "
+        f"{place}: stores {view.tensor[index].item():.9g} at {element}, but {other.tensor[index].item():.9g} is there "
         f"when the programs run {said}. A GPU runs programs in any order, many at a time: let no program depend on "
         "what another one leaves."
     )
@@ -292,12 +292,12 @@ def _check_kernel(kernel: Any) -> None:
     inner = getattr(kernel, "fn", None)
     if isinstance(inner, (InterpretedFunction, JITFunction)) or hasattr(inner, "fn"):
         raise InvalidValue(
-            f"the kernel is a {type(kernel).__name__}: pass the @triton.jit function inside it, `.fn`, and the "
+            f"the kernel is {a_kind(kernel)}: pass the @triton.jit function inside it, `.fn`, and the "
             "constants of one configuration"
         )
     name = getattr(kernel, "__name__", repr(kernel))
     raise InvalidValue(
-        f"{name} is a {type(kernel).__name__}, not a kernel: write @triton.jit above its definition, and pass it "
+        f"{name} is {a_kind(kernel)}, not a kernel: write @triton.jit above its definition, and pass it "
         "without a grid in brackets"
     )
 
@@ -355,7 +355,7 @@ def _tensors(arguments: Mapping[str, Any]) -> "dict[str, torch.Tensor]":
         elif not isinstance(value, (*plain, InterpretedFunction, JITFunction)):
             shown = repr(value)[:60]
             raise InvalidValue(
-                f"{name} is {shown}, a {type(value).__name__}: pass a torch tensor or a number, such as "
+                f"{name} is {shown}, {a_kind(value)}: pass a torch tensor or a number, such as "
                 "torch.as_tensor(...) of an array"
             )
     return tensors

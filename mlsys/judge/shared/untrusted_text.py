@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 
+from mlsys.errors import a_kind
 from mlsys.grading.checks.assertions import MAX_SHOWN_CHARACTERS
 from mlsys.judge.shared.messages import Cell
 
@@ -90,7 +91,7 @@ def long_texts(value: object) -> dict[str, str]:
             texts = [part, repr(part)] if isinstance(part, str) else [repr(part)]
             length = len(texts[0])
         if texts and length <= MAX_MESSAGE and len(texts[0]) > MAX_SHOWN_CHARACTERS:
-            found.update(dict.fromkeys(texts, f"a {type(part).__name__}"))
+            found.update(dict.fromkeys(texts, a_kind(part)))
         return length
 
     keep(value)

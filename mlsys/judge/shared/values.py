@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mlsys.errors import a_kind
 from mlsys.grading.checks.tolerances import dtype_name
 from mlsys.judge.sandbox.protocol.shared_buffer import MAX_DIMENSIONS, Tampered, Tensor
 
@@ -56,12 +57,9 @@ def encode(value: object, arrays: list[Tensor]) -> Any:
         if type(value) is dict:
             for key in value:
                 if type(_plain(key)) not in (*_PLAIN, float):
-                    name = type(key).__name__
-                    raise NotSendable(f"a dict with a {name} as key cannot be sent; use numbers and strings")
+                    raise NotSendable(f"a dict with {a_kind(key)} as key cannot be sent; use numbers and strings")
             return {"dict": [[write(key), write(item)] for key, item in value.items()]}
-        raise NotSendable(
-            f"a {type(value).__name__} cannot be sent; use tensors, numbers, strings, tuples, lists and dicts"
-        )
+        raise NotSendable(f"{a_kind(value)} cannot be sent; use tensors, numbers, strings, tuples, lists and dicts")
 
     return write(value)
 
