@@ -173,7 +173,7 @@ def grade_class(root: Path, tree: CourseTree, name: str, options: Options, conso
                     hand_ins=options.hand_ins,
                     check=reader.check,
                 )
-                students = _students(collected, source or tree.submissions, name, options.student)
+                students = _students(collected, source, name, options.student)
                 private = root, source or root
                 with options.pool(tree, name, len(students)) as pool:
                     plan = make_plan(tree, store, name, students, collected, pool, options.unsafe_no_sandbox, private)
@@ -217,11 +217,13 @@ def _backed_up(tree: CourseTree, store: Store, lab: str) -> Iterator[None]:
             shutil.rmtree(backup)
 
 
-def _students(collected: Collected, source: Path, lab: str, only: str) -> list[str]:
+def _students(collected: Collected, source: Path | None, lab: str, only: str) -> list[str]:
     students = collected.students
     if not students:
         others = "".join(f"\n  {safe(note.name)}: {safe(note.reason)}" for note in collected.ignored[:10])
         others += f"\n  and {len(collected.ignored) - 10} more" if len(collected.ignored) > 10 else ""
+        if source is None:
+            raise UserError(f"no submissions to {lab} have come in: name them with --submissions{others}")
         raise UserError(f"{source} holds no submissions to {lab}: put <student>.ipynb there{others}")
     if only and only not in students:
         raise UnknownName.of("student", only, students)

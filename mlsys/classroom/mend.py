@@ -16,7 +16,7 @@ from mlsys.classroom.gradebook.nbgrader import configured_cpu_limit_s, configure
 from mlsys.classroom.intake.canonical import canonical_notebook, released_lab, with_older_tests
 from mlsys.classroom.store.configured import store_of
 from mlsys.classroom.store.run import Run, Terms, seed
-from mlsys.course.lab import SPEED, TEST, Lab
+from mlsys.course.lab import SPEED, TEST, Lab, UnreadableLab
 from mlsys.course.notebook import write_notebook
 from mlsys.course.release import keep_diff, tests_diff
 from mlsys.course.settings import WHEEL_TOKEN, read_settings
@@ -55,11 +55,14 @@ def mend(root: Path, tree: CourseTree, name: str, source: Path, *, accept: bool)
         accept: write it.
 
     Raises:
-        UserError: another lab, a version that is not kept or is the present one, something else than a test differs,
-            or a test that nobody would get.
+        UserError: a file that cannot be read, another lab, a version that is not kept or is the present one, something
+            else than a test differs, or a test that nobody would get.
         LabFault: the version's own answers do not pass its mended tests.
     """
-    lab = Lab.load(source, [term.seed for term in read_terms(tree)])
+    try:
+        lab = Lab.load(source, [term.seed for term in read_terms(tree)])
+    except UnreadableLab as error:
+        raise UnreadableLab(f"{error}: name a copy of that version's lab.py") from error
     current = released_lab(tree, name)
     kept = [path.stem for path in tree.versions(name)]
     if lab.name != name:

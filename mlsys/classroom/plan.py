@@ -106,6 +106,8 @@ def make_plan(
         record = old[student]
         if record is None or record.state != states[student] or not tree.feedback(name, student).is_file():
             return False
+        if not (record.refused or tree.autograded(name, student).is_file()):
+            return False
         return not (gpu_is_here and record.waits_for_gpu)
 
     def was_sandboxed(student: str) -> bool:

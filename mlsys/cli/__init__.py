@@ -3,6 +3,9 @@
 import argparse
 from collections.abc import Callable
 
+MAX_PORT = 65_535
+"""Largest number of a port; TCP has 16 bits for it, and what is larger would name another port."""
+
 
 def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
     """Return what reads a whole number of an argument: at least `least`, and at most `most` if that is given.

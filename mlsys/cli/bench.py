@@ -5,6 +5,7 @@ from pathlib import Path
 
 from mlsys.bench.run import chosen, commit_of, measure, measurements_of, read_record, record_of
 from mlsys.bench.table import ceilings_table, conditions, rows_table
+from mlsys.core.files import writing_to
 from mlsys.errors import UserError
 from mlsys.measure.ceilings import measure_ceilings
 from mlsys.measure.device import detect_device
@@ -38,7 +39,9 @@ def run(args: argparse.Namespace) -> int:
     measurements = chosen(measurements_of(root, args.suite), args.only)
     suites = set(SUITES) if args.suite == "all" else {args.suite}
     # Raises now what `save` would raise after all is measured.
-    with_kept_rows(record_of(device, commit, ()), args.out / f"{slug(device.name)}.json", set(args.only) or suites)
+    with writing_to(args.out, "--out"):
+        args.out.mkdir(parents=True, exist_ok=True)
+        with_kept_rows(record_of(device, commit, ()), args.out / f"{slug(device.name)}.json", set(args.only) or suites)
     refuse_shared_gpu()
     print(f"measuring the ceilings of {device.name} ...", flush=True)
     ceilings = measure_ceilings(device)

@@ -89,6 +89,7 @@ def run(args: argparse.Namespace) -> int:
     """Write a lab's scores for a platform, or begin a roster."""
     # Into a file, rich would assume 80 columns.
     console = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 140, markup=False)
+    find_lab(Path.cwd(), args.lab)
     grades = read_gradebook(args.canvas) if args.canvas else read_worksheet(args.moodle) if args.moodle else None
     if args.new_roster:
         return _begin_roster(args, grades, console)
@@ -164,7 +165,6 @@ def _begin_roster(args: argparse.Namespace, grades: Gradebook | Worksheet | None
         raise UserError("--new-roster needs the students of an LMS: name its file with --canvas or --moodle")
     if args.new_roster.exists():
         raise UserError(f"{args.new_roster} exists and may hold extensions: choose another name")
-    find_lab(Path.cwd(), args.lab)
     rows = canvas.roster_rows(grades) if isinstance(grades, Gradebook) else moodle.roster_rows(grades)
     try:
         text = new_roster(rows, [args.lab])

@@ -13,6 +13,7 @@ from mlsys.classroom.report import safe
 from mlsys.classroom.store.configured import store_of
 from mlsys.classroom.students.roster import Student, read_roster
 from mlsys.core.files import write_atomically
+from mlsys.course.lab import find_lab
 from mlsys.course.tree import COURSE, CourseTree
 from mlsys.errors import UserError
 
@@ -43,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the pages, with the marks and comments of people, into a zip."""
     tree, console = CourseTree(args.course), Console(markup=False, highlight=False, soft_wrap=True)
+    find_lab(Path.cwd(), args.lab)
     store, lab = store_of(tree), args.lab
     with disk_faults(tree):
         check_marks(tree, store, lab, accept=args.yes)

@@ -71,14 +71,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--resume",
         action="store_true",
-        help="continue the interrupted run with its --submissions, --roster, --attempt, --student and --cluster, "
-        "unless you give others; an interrupted run is continued in any case, and no submission is graded twice",
+        help="continue the interrupted run with its --submissions, --roster, --attempt, --times, --student and "
+        "--cluster, unless you give others; an interrupted run is continued in any case, and no submission is graded "
+        "twice",
     )
     parser.add_argument(
         "--yes",
         action="store_true",
         help="write changes that lower, blank or replace scores or marks; without --yes they are only listed, and the "
-        "exit status is 3",
+        "exit status is 3 (a newer attempt that can be graded counts without it)",
     )
     parser.add_argument(
         "--unsafe-no-sandbox",
@@ -106,6 +107,11 @@ def run(args: argparse.Namespace) -> int:
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 140
     root, tree, console = Path.cwd(), CourseTree(args.course), Console(width=width)
     _go_on(args, store_of(_kept_in(args)), console)
+    if args.times and args.submissions is None:
+        raise UserError(
+            "--times says when the files of --submissions were handed in: name that download as well, the same one "
+            "again if it was graded before; attempts that are kept then get their times"
+        )
     roster = read_roster(args.roster) if args.roster else None
     options = Options(
         submissions=args.submissions,

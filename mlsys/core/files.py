@@ -1,7 +1,10 @@
-"""Files that no reader, and no run after a kill, sees half."""
+"""Files that no reader, and no run after a kill, sees half, and folders that cannot be written."""
 
+import errno
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
@@ -41,6 +44,33 @@ def write_secret(path: Path, text: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     draft.replace(path)
+
+
+@contextmanager
+def writing_to(folder: Path, option: str) -> Iterator[None]:
+    """Turn what writing to a folder raises into one message; other errors, as for a file elsewhere, stay as they are.
+
+    Args:
+        folder: where files are written.
+        option: the option of the command that names another folder, such as `--out`.
+
+    Raises:
+        UserError: the disk is full, or the folder cannot be made or written.
+    """
+    try:
+        yield
+    except OSError as error:
+        if not _is_about(folder, error):
+            raise
+        raise UserError(f"{folder} cannot be written ({error.strerror}): name another folder with {option}") from error
+
+
+def _is_about(folder: Path, error: OSError) -> bool:
+    """Return whether an error names the folder, what is in it or what it is in, or is that of a full disk."""
+    if error.filename is None:  # as when a file is open already
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    named = Path(str(error.filename))
+    return named.is_relative_to(folder) or folder.is_relative_to(named)
 
 
 def make_room(path: Path) -> None:

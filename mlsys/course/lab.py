@@ -47,6 +47,10 @@ class LabError(UserError):
     """A lab that breaks one of the rules of a lab source."""
 
 
+class UnreadableLab(LabError):
+    """A file that cannot be read as the source of a lab."""
+
+
 @dataclass(frozen=True)
 class Cell:
     """One cell of a lab; `role` and `question` are empty for prose and for cells that are only shown.
@@ -137,6 +141,7 @@ __all__ = [
     "Lab",
     "LabError",
     "Question",
+    "UnreadableLab",
     "find_lab",
     "find_labs",
 ]
@@ -191,12 +196,13 @@ class Lab:
             seeds: of the terms so far, the present one last; none for the lab as it is without a term.
 
         Raises:
-            LabError: the file cannot be read or breaks a rule; the message names the cell and the cure.
+            UnreadableLab: the file cannot be read.
+            LabError: it breaks a rule; the message names the cell and the cure.
         """
         try:
             notebook = jupytext.read(path, fmt="py:percent")
         except (OSError, UnicodeDecodeError, ValueError, SyntaxError) as error:
-            raise LabError(f"{path}: not readable as py:percent ({error})") from error
+            raise UnreadableLab(f"{path}: not readable as py:percent ({error})") from error
         notebook.metadata.pop("jupytext", None)
         notebook.metadata["kernelspec"] = {"display_name": "Python 3", "language": "python", "name": "python3"}
         notebook.metadata["language_info"] = {"name": "python"}

@@ -152,10 +152,16 @@ def publish(root: Path, tree: CourseTree, folder: Path, labs: Collection[str] = 
 
     Raises:
         UserError: an unknown lab, or one that is not released; a placeholder for an address; a site older than the
-            book; a folder that holds other files or cannot be written; or the wheel fails.
+            book, or none where one was published; a folder that holds other files or cannot be written; or the wheel
+            fails.
     """
     settings = read_settings(root)
     check_site(root, settings)
+    site = root / "_build" / "html" / "index.html"
+    if site.name in _published_before(folder) and not site.is_file():
+        raise UserError(
+            f"{folder} has a site, which would go, for none is built here: run `make book` and publish again"
+        )
     return write_edition(root, tree, folder, labs)
 
 

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from mlsys.core.files import writing_to
 from mlsys.errors import UnknownName, UserError
 
 RESULTS_FOLDER = Path("labs/results")
@@ -254,13 +255,15 @@ def save(record: Record, folder: Path = RESULTS_FOLDER) -> Path:
 
     Raises:
         BrokenRecord: if a row cannot be right.
-        UserError: if the older record has measurements that this one lacks, from another day or other conditions.
+        UserError: if the older record has measurements that this one lacks, from another day or other conditions, or
+            if `folder` cannot be written.
     """
     parse(_text(record), "the new record")
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{slug(record.device)}.json"
     measured = {(row.name, row.variant) for row in record.rows}
-    path.write_text(_text(with_kept_rows(record, path, measured)), encoding="utf-8")
+    with writing_to(folder, "--out"):
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_text(_text(with_kept_rows(record, path, measured)), encoding="utf-8")
     return path
 
 

@@ -1,13 +1,14 @@
 """How a course's queue is set up: which labs, how often, what students see; a file that the instructor edits."""
 
 import tomllib
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
 from mlsys.core.files import write_atomically
-from mlsys.errors import UserError
+from mlsys.errors import UnknownName, UserError
 
 FILE = "settings.toml"
 """Name of the file, in the folder of the queue."""
@@ -70,6 +71,17 @@ class Settings:
     database: str = ""
     oidc: Oidc | None = None
     oidc_secret: str = field(default="", repr=False)
+
+    def check_labs(self, known: Collection[str], folder: Path) -> None:
+        """Make sure that every lab in the settings of the queue in `folder` is one of the course.
+
+        Raises:
+            UserError: one is not; what is set for it would hold for nothing.
+        """
+        for setting in ("labs", "feedback", "race_boards"):
+            for lab in getattr(self, setting):
+                if lab not in known:
+                    raise UserError(f"{folder / FILE}: {setting}: {UnknownName.of('lab', lab, known)}")
 
 
 def read_queue_settings(folder: Path) -> Settings:

@@ -110,6 +110,23 @@ def test_a_run_writes_a_record_that_another_machine_takes_in(pretended_gpu, tmp_
     assert "torch" in taken.versions
 
 
+def test_a_folder_that_cannot_be_written_is_named_before_anything_is_measured(
+    pretended_gpu, monkeypatch, tmp_path, capsys
+):
+    pytest.importorskip("torch")
+    command = ["bench", "--suite", "book", "--commit", "abc1234", "--out"]
+    assert cli.main([*command, str(tmp_path)]) == 0
+    made = tmp_path / "nvidia-t4.json"
+    kept, said = made.read_bytes(), f"mlsys: {made} cannot be written (File exists): name another folder with --out\n"
+    capsys.readouterr()
+    assert cli.main(["bench", "--import", str(made), "--out", str(made)]) == 2
+    assert capsys.readouterr().err == said
+    monkeypatch.setattr(cli_bench, "measure_ceilings", lambda device: pytest.fail("measured"))
+    assert cli.main([*command, str(made)]) == 2
+    assert capsys.readouterr().err == said
+    assert made.read_bytes() == kept
+
+
 def test_a_run_with_something_left_out_keeps_the_rest_and_ends_with_status_1(pretended_gpu, monkeypatch, tmp_path):
     pytest.importorskip("torch")
 

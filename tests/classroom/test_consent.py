@@ -328,6 +328,24 @@ def test_undo_replaces_a_damaged_gradebook(course: Course, capsys: pytest.Captur
     assert points_of(tree, "right") == before
 
 
+def test_undo_leaves_no_empty_folder_that_would_count_as_handed_in(course: Course) -> None:
+    root, tree, options = course
+    assert options.submissions is not None
+    shutil.copy(options.submissions / "right.ipynb", options.submissions / "late-comer.ipynb")
+    grade_class(root, tree, "adding", options, QUIET)
+    assert (tree.root / "submitted" / "late-comer").is_dir()
+    restore(tree, sorted(tree.backups.iterdir())[-1])
+    batch = grade_class(root, tree, "adding", replace(options, submissions=None), QUIET)
+    assert sorted(batch.records) == ["half-done", "right"]
+
+
+def test_a_graded_notebook_that_was_deleted_is_written_again(course: Course) -> None:
+    root, tree, options = course
+    shutil.rmtree(tree.root / "autograded")
+    grade_class(root, tree, "adding", options, QUIET)
+    assert tree.autograded("adding", "right").is_file()
+
+
 def test_undo_brings_back_the_page_about_the_class(course: Course) -> None:
     _, tree, _ = course
     tree.class_page("adding").write_text("before")

@@ -18,8 +18,9 @@ from mlsys.classroom.gradebook.marks import marked_records, refresh_pages
 from mlsys.classroom.gradebook.nbgrader import export_gradebook
 from mlsys.classroom.lms.fill import score_of
 from mlsys.classroom.report import to_csv
-from mlsys.classroom.store.record import LATE
+from mlsys.classroom.store.record import LATE, Record
 from mlsys.classroom.store.store import FileStore
+from mlsys.classroom.students.history import Attempt, History
 from mlsys.classroom.students.late import Late
 from mlsys.classroom.students.roster import Roster, parse_roster
 from mlsys.cli.main import main
@@ -113,8 +114,11 @@ def test_the_penalty_is_the_same_in_every_place_also_after_a_persons_mark(course
     assert "late" not in tree.feedback("adding", "cy").read_text().split("<main>")[1]
 
 
-def test_a_lost_gradebook_comes_back_with_its_penalties(course: Course, tmp_path: Path) -> None:
+def test_a_lost_gradebook_comes_back_with_its_penalties(
+    course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     root, tree, options = course
+    monkeypatch.chdir(root)
     before = everywhere(tree, "ann")
     tree.gradebook.unlink()
     out = tmp_path / "scores.csv"
@@ -234,6 +238,47 @@ def test_the_ledger_says_what_was_needed_and_what_is_left(
     assert "nosuch" in capsys.readouterr().err
 
 
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder: it has the labs adding and fusion, a roster of Ann, Bob and Cy, and no course."""
+    for lab in ("adding", "fusion"):
+        (tmp_path / "labs" / lab).mkdir(parents=True)
+        (tmp_path / "labs" / lab / "lab.py").touch()
+    (tmp_path / "roster.csv").write_text(text(10))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("graded", [(), ("zoe", "yan")])
+def test_a_course_without_results_of_anybody_in_the_roster_is_refused_and_nothing_is_written(
+    repository: Path, capsys: pytest.CaptureFixture[str], graded: tuple[str, ...]
+) -> None:
+    for student in graded:
+        FileStore(CourseTree(Path("there"))).save_record(Record(student, "adding", "1", "now"))
+    before = sorted(repository.rglob("*"))
+    assert main(["late", "--roster", "roster.csv", "--course", "there"]) == 2
+    said = capsys.readouterr()
+    assert said.err == (
+        "mlsys: there has no results of anybody in roster.csv: "
+        "run `mlsys grade` first, or correct --course or the ids\n"
+    )
+    assert said.out == ""
+    assert sorted(repository.rglob("*")) == before
+
+
+@pytest.mark.usefixtures("repository")
+def test_one_result_in_another_lab_or_an_attempt_that_is_not_graded_is_enough_for_a_ledger(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    FileStore(CourseTree(Path("other"))).save_record(Record("cy", "fusion", "1", "now"))
+    assert main(["late", "--roster", "roster.csv", "--course", "other"]) == 0
+    assert "Nobody was late." in capsys.readouterr().out
+    attempt = Attempt("d", "cy.ipynb", "moodle", DUE + timedelta(hours=50))
+    FileStore(CourseTree(Path("queued"))).save_history("adding", "cy", History((attempt,)))
+    assert main(["late", "--roster", "roster.csv", "--course", "queued"]) == 0
+    assert "2 d 2 h" in capsys.readouterr().out
+
+
 def test_the_ledger_fits_into_80_columns_and_keeps_long_words_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -258,6 +303,7 @@ def test_the_ledger_fits_into_80_columns_and_keeps_long_words_whole(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr("mlsys.cli.classroom.late.ledger_rows", lambda *_: [row])
+    FileStore(CourseTree(Path("course"))).save_record(Record(student, "first-kernels", "1", "now"))
     assert main(["late", "--roster", "roster.csv", "--course", "course"]) == 0
     lines = capsys.readouterr().out.splitlines()[:-1]
     assert max(map(len, lines)) <= 80

@@ -124,6 +124,21 @@ def test_what_cannot_be_mended_is_named(
     assert not list(tree.version("adding", "1").parent.glob("*.diff"))
 
 
+def test_a_file_that_cannot_be_read_is_named_with_the_cure(
+    course: tuple[Path, CourseTree, Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root, tree, first = course
+    monkeypatch.chdir(root)
+    missing = first.with_name("nope.py")
+    assert main(["release", "adding", "--mend", str(missing), "--course", str(tree.root)]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"mlsys: {missing}: not readable as py:percent ([Errno 2] ")
+    assert said.endswith("): name a copy of that version's lab.py\n")
+    edit(first, '"points": 2', '"points": 0')  # a fault of the lab, which has its own cure
+    assert main(["release", "adding", "--mend", str(first), "--course", str(tree.root)]) == 2
+    assert "name a copy" not in capsys.readouterr().err
+
+
 def test_a_test_that_is_corrected_in_the_present_version_leaves_its_diff(
     course: tuple[Path, CourseTree, Path],
 ) -> None:

@@ -11,6 +11,7 @@ from mlsys.classroom.store.record import QuestionRecord, Record
 from mlsys.classroom.store.run import Run
 from mlsys.classroom.store.store import FileStore
 from mlsys.cli import export
+from mlsys.cli.main import main
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError
 
@@ -39,7 +40,14 @@ WAITS = (question("a", "passed", 6, 6), question("e", "needs gpu", 0, 4))
 
 
 @pytest.fixture
-def course(tmp_path: Path) -> CourseTree:
+def in_a_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "labs" / "tiling").mkdir(parents=True)
+    (tmp_path / "labs" / "tiling" / "lab.py").touch()
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def course(tmp_path: Path, in_a_repository: None) -> CourseTree:
     (tmp_path / "gradebook.csv").write_bytes(GRADEBOOK.encode())
     (tmp_path / "roster.csv").write_text(ROSTER)
     tree = CourseTree(tmp_path / "course")
@@ -130,21 +138,23 @@ def test_lab_without_results_says_what_to_run(course: CourseTree, tmp_path: Path
     assert not (tmp_path / "filled.csv").exists()
 
 
-@pytest.fixture
-def in_a_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "labs" / "tiling").mkdir(parents=True)
-    (tmp_path / "labs" / "tiling" / "lab.py").touch()
-    monkeypatch.chdir(tmp_path)
-
-
 @pytest.mark.usefixtures("in_a_repository")
+@pytest.mark.parametrize("kind", [["--csv"], ["--gradescope"], ["--canvas", "none.csv"]])
+def test_a_misspelt_lab_is_named_with_the_nearest_and_those_there_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: list[str]
+) -> None:
+    before = sorted(tmp_path.rglob("*"))
+    assert main(["export", "tilin", *kind, "--out", "out"]) == 2
+    assert capsys.readouterr().err == "mlsys: unknown lab 'tilin': did you mean 'tiling'? Known: tiling\n"
+    assert sorted(tmp_path.rglob("*")) == before
+
+
 def test_new_roster_of_a_misspelt_lab_is_not_written(course: CourseTree, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="unknown lab 'tilling': did you mean 'tiling'"):
         run(course, "--new-roster", str(tmp_path / "new.csv"), lab="tilling")
     assert not (tmp_path / "new.csv").exists()
 
 
-@pytest.mark.usefixtures("in_a_repository")
 def test_new_roster_is_begun_once(course: CourseTree, tmp_path: Path) -> None:
     run(course, "--new-roster", str(tmp_path / "new.csv"))
     with (tmp_path / "new.csv").open() as file:
@@ -153,7 +163,6 @@ def test_new_roster_is_begun_once(course: CourseTree, tmp_path: Path) -> None:
         run(course, "--new-roster", str(tmp_path / "new.csv"))
 
 
-@pytest.mark.usefixtures("in_a_repository")
 @pytest.mark.parametrize(
     ("old", "new", "column"),
     [

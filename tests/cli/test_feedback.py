@@ -14,7 +14,11 @@ from mlsys.course.tree import CourseTree
 
 
 @pytest.fixture
-def course(tmp_path: Path) -> CourseTree:
+def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CourseTree:
+    for lab in ("tiling", "fusion"):
+        (tmp_path / "labs" / lab).mkdir(parents=True)
+        (tmp_path / "labs" / lab / "lab.py").touch()
+    monkeypatch.chdir(tmp_path)
     tree = CourseTree(tmp_path / "course")
     store = FileStore(tree)
     for student, number in {"ann": 900, "bob": 901}.items():
@@ -52,3 +56,12 @@ def test_where_no_page_can_be_handed_out_nothing_is_written(
     assert not list(course.root.rglob("*.zip"))
     assert main(["feedback", "fusion", "--mail", "--course", str(course.root)]) == 2
     assert "has no results of fusion: run `mlsys grade fusion` first" in capsys.readouterr().err
+
+
+def test_a_misspelt_lab_is_named_with_the_nearest_and_those_there_are(
+    course: CourseTree, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sorted(course.root.rglob("*"))
+    assert main(["feedback", "tilin", "--mail", "--course", str(course.root)]) == 2
+    assert capsys.readouterr().err == "mlsys: unknown lab 'tilin': did you mean 'tiling'? Known: fusion, tiling\n"
+    assert sorted(course.root.rglob("*")) == before

@@ -69,6 +69,21 @@ def by_student(path: Path) -> dict[str, list[dict[str, str]]]:
     return rows
 
 
+def test_times_without_their_submissions_are_refused(course: CourseTree) -> None:
+    (course.root.parents[1] / "times.csv").write_text("student,time\nann,2026-11-20T18:00+01:00\n")
+    run = start(course, "--times", "times.csv")
+    _, errors = run.communicate()
+    assert run.returncode == 2
+    assert "name that download as well" in errors
+
+
+def test_a_forgotten_download_is_asked_for(course: CourseTree) -> None:
+    run = start(course)
+    _, errors = run.communicate()
+    assert run.returncode == 2
+    assert "no submissions to adding have come in: name them with --submissions" in errors
+
+
 @pytest.mark.proof
 @pytest.mark.timeout(600)
 def test_grading_one_student_keeps_the_rows_of_the_others(course: CourseTree) -> None:

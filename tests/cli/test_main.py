@@ -58,6 +58,17 @@ def test_a_mistake_ends_in_one_message_and_status_2(arguments, message, capsys):
     assert "Traceback" not in captured.err
 
 
+@pytest.mark.parametrize("command", [["serve", "--roster", "roster.csv"], ["mark", "tiling"]])
+def test_a_port_is_a_number_of_16_bits(command, capsys):
+    for port in (0, 2**16 - 1):
+        assert cli.build_parser(command[0]).parse_args([*command, "--port", str(port)]).port == port
+    for port in ("-1", str(2**16), "99999", "8000.0", "http"):
+        with pytest.raises(SystemExit) as stop:
+            cli.main([*command, "--port", port])
+        assert stop.value.code == 2
+        assert f"argument --port: {port!r} is not a whole number from 0 to 65535" in capsys.readouterr().err
+
+
 def test_an_unknown_command_ends_with_status_2_and_the_known_ones(capsys):
     with pytest.raises(SystemExit) as stop:
         cli.main(["rofline"])

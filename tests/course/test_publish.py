@@ -283,6 +283,16 @@ def test_publishing_again_takes_away_only_what_it_brought(small: tuple[Path, Cou
     assert (tmp_path / "out" / "index.html").stat().st_mtime_ns == before
 
 
+def test_a_published_site_does_not_go_because_none_is_built(small: tuple[Path, CourseTree], tmp_path: Path) -> None:
+    root, tree = small
+    site = built(root, {"index.html": "page"})
+    publish(root, tree, tmp_path / "out")
+    shutil.rmtree(site)
+    with pytest.raises(UserError, match="out has a site, which would go.*run `make book` and publish again"):
+        publish(root, tree, tmp_path / "out")
+    assert (tmp_path / "out" / "index.html").read_text() == "page"
+
+
 def test_foreign_folder_is_refused_and_left_alone(small: tuple[Path, CourseTree], tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("mine")
     with pytest.raises(UserError, match="did not write"):

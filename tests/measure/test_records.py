@@ -36,6 +36,16 @@ def test_a_record_comes_back_as_it_was_saved(tmp_path):
     assert load("nvidia-t4", tmp_path) == RECORD
 
 
+@pytest.mark.parametrize("inside", ["", "deeper"])
+def test_a_folder_that_cannot_be_written_is_named_with_the_cure(tmp_path, inside):
+    (tmp_path / "file").touch()
+    folder = tmp_path / "file" / inside
+    with pytest.raises(UserError) as refused:
+        save(RECORD, folder)
+    why = "Not a directory" if inside else "File exists"
+    assert str(refused.value) == f"{folder} cannot be written ({why}): name another folder with --out"
+
+
 def test_a_record_without_clock_power_and_reference_times_is_still_read():
     older = json.loads(json.dumps(dataclasses.asdict(RECORD)))
     for row in older["runs"][0]["rows"]:

@@ -18,6 +18,9 @@ from mlsys.cli.main import main
 from mlsys.errors import UserError
 from mlsys.grading.handing_in import hand_in as module
 from mlsys.receipt import read_receipt, verify
+from mlsys.submit.queue import Queue
+from mlsys.submit.settings import FILE
+from mlsys.submit.tokens import SESSION, TOKEN, check_token, new_session
 
 from .conftest import Client, Course, Served
 
@@ -119,6 +122,55 @@ def test_tokens_are_made_once_kept_nowhere_and_can_be_ended(
     assert rows[0]["token"] not in said.out
 
 
+@pytest.mark.parametrize(
+    ("out", "reason"), [("none/tokens.csv", "No such file or directory"), ("file/tokens.csv", "Not a directory")]
+)
+def test_no_token_changes_if_the_new_ones_cannot_be_written(
+    course: Course, tmp_path: Path, capsys: pytest.CaptureFixture, out: str, reason: str
+) -> None:
+    (tmp_path / "file").touch()
+    path = tmp_path / out
+    words = ["tokens", "--roster", str(course.roster), "--out", str(path), "--course", str(course.tree.root)]
+    assert main(words) == 2
+    assert course.queue.logins(TOKEN) == []
+    token = course.token("ann")
+    assert main([*words, "--again", "ann"]) == 2
+    assert check_token(course.queue, token).person == "ann"
+    message = f"mlsys: {path} cannot be written ({reason}): name another file with --out. No token was changed\n"
+    assert capsys.readouterr().err == 2 * message
+
+
+def test_no_empty_file_stays_where_the_queue_cannot_be_written(
+    course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def busy(*_: object, **__: object) -> int:
+        raise UserError("the database is busy")
+
+    out, token = tmp_path / "tokens.csv", course.token("ann")
+    words = ["tokens", "--roster", str(course.roster), "--out", str(out), "--course", str(course.tree.root)]
+    with monkeypatch.context() as patch:
+        patch.setattr(Queue, "forget", busy)
+        assert main([*words, "--again", "ann"]) == 2
+    assert (out.exists(), check_token(course.queue, token).person) == (False, "ann")
+    assert main([*words, "--again", "ann"]) == 0
+
+
+def test_whom_to_revoke_is_somebody_with_a_token_or_a_session(course: Course, capsys: pytest.CaptureFixture) -> None:
+    token, of_bob = course.token("ann"), check_token(course.queue, course.token("bob"))
+    new_session(course.queue, of_bob)
+    course.queue.forget(person="bob")
+    new_session(course.queue, of_bob)  # as somebody has who logs in through the institution
+    words = ["tokens", "--course", str(course.tree.root), "--revoke"]
+    for typed, hint in (("anne", "did you mean 'ann'? "), ("bobb", "did you mean 'bob'? "), ("", "")):
+        assert main([*words, typed]) == 2
+        said = capsys.readouterr()
+        expected = f"mlsys: unknown person with a token or session {typed!r}: {hint}Known: ann, bob\n"
+        assert (said.out, said.err) == ("", expected)
+    assert check_token(course.queue, token).person == "ann"
+    assert main([*words, "bob"]) == 0
+    assert (course.queue.logins(SESSION), len(course.queue.logins(TOKEN))) == ([], 1)
+
+
 @pytest.mark.proof
 def test_the_command_serves_judges_and_survives_a_kill(course: Course) -> None:
     command = [sys.executable, "-m", "mlsys.cli.main", "serve", "--roster", "roster.csv", "--port", "0"]
@@ -177,3 +229,23 @@ def test_on_a_network_tokens_cross_encrypted_or_not_at_all(
     assert main([*words, "--address", "queue.example.edu"]) == 2
     said = capsys.readouterr().err
     assert (said.count("put a proxy with TLS before it"), said.count("is no address")) == (2, 1)
+
+
+@pytest.mark.parametrize("setting", ["labs", "feedback", "race_boards"])
+def test_every_lab_in_the_settings_is_one_of_the_course(
+    course: Course, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture, setting: str
+) -> None:
+    async def served(*_: object, **__: object) -> None:
+        started.append(setting)
+
+    started: list[str] = []
+    monkeypatch.chdir(course.root)
+    monkeypatch.setattr("mlsys.submit.server.serve", served)
+    file, words = course.tree.queue / FILE, ["serve", "--roster", "roster.csv"]
+    file.write_text(f'{setting} = ["adding", "ading"]\n')
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert f"queue/{FILE}: {setting}: unknown lab 'ading': did you mean 'adding'? Known: adding" in said
+    assert started == []
+    file.write_text(f'{setting} = ["adding"]\n')
+    assert (main(words), started) == (0, [setting])

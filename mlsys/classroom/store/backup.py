@@ -81,6 +81,7 @@ def restore(tree: CourseTree, backup: Path) -> None:
         for path in list(_files(tree, lab)):
             if path.relative_to(tree.root) not in kept:
                 path.unlink()
+                _leave_no_empty_folder(path, tree.root)
         for name in kept:
             target = tree.root / name
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -109,6 +110,14 @@ def _files(tree: CourseTree, lab: str) -> Iterator[Path]:
         for path in (tree.root / folder).glob(f"*/{lab}/*"):
             if path.is_file() and not path.is_symlink():
                 yield path
+
+
+def _leave_no_empty_folder(path: Path, root: Path) -> None:
+    """Remove the folders of a student's file that has gone, if nothing else is in them: an empty one is a hand-in."""
+    if path.relative_to(root).parts[0] in _PER_STUDENT:
+        with suppress(OSError):  # not empty
+            path.parent.rmdir()
+            path.parent.parent.rmdir()
 
 
 def _into_database(tree: CourseTree, backup: Path, lab: str) -> None:

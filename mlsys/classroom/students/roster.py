@@ -26,7 +26,7 @@ import io
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -92,12 +92,16 @@ class Student:
 
 @dataclass(frozen=True)
 class Roster:
-    """The students by id, the labs with a column of due times or of groups, and the time zone of everybody's row."""
+    """The students by id, the labs with a column of due times or of groups, and the time zone of everybody's row.
+
+    `path` is the file that it was read from, if any.
+    """
 
     students: Mapping[str, Student]
     labs: tuple[str, ...] = ()
     zone: ZoneInfo | None = None
     labs_of_groups: tuple[str, ...] = ()
+    path: Path | None = None
 
     def check_labs(self, known: Collection[str]) -> None:
         """Make sure that every column of due times or groups is that of a lab of the course.
@@ -105,10 +109,11 @@ class Roster:
         Raises:
             BadRoster: one is not; what it says would hold for nothing.
         """
+        where = f"{self.path}: column" if self.path else "the roster's column"
         for kind, labs in ((_DUE, self.labs), (_GROUP, self.labs_of_groups)):
             for lab in labs:
                 if lab not in known:
-                    raise BadRoster(f"the roster's column '{kind}{lab}': {UnknownName.of('lab', lab, known)}")
+                    raise BadRoster(f"{where} '{kind}{lab}': {UnknownName.of('lab', lab, known)}")
 
     def members(self, student: str, lab: str) -> tuple[str, ...]:
         """Return the students of a student's group at a lab, in the order of the roster; only the student without one.
@@ -159,7 +164,8 @@ def read_roster(path: Path) -> Roster:
     """Return the roster in `path`.
 
     Raises:
-        UserError: the file cannot be read, or something in it is wrong; the message names line, value and cure.
+        UserError: the file cannot be read, or something in it is wrong; the message names file, line, value and cure.
+        UnknownName: a column that no roster has.
     """
     try:
         text = path.read_bytes().decode("utf-8-sig")
@@ -168,7 +174,9 @@ def read_roster(path: Path) -> Roster:
     except UnicodeDecodeError as error:
         raise BadRoster(f"{path} is not UTF-8 text: save it from the spreadsheet as 'CSV UTF-8'") from error
     try:
-        return parse_roster(text)
+        return replace(parse_roster(text), path=path)
+    except UnknownName as error:
+        raise UnknownName(f"{path}: {error}") from error
     except (BadRoster, BadTime) as error:
         raise BadRoster(f"{path}: {error}") from error
 
@@ -178,6 +186,7 @@ def parse_roster(text: str) -> Roster:
 
     Raises:
         BadRoster: something in it is wrong.
+        UnknownName: a column that no roster has.
     """
     first = text.split("\n", 1)[0]
     separator = max(",;\t", key=first.count)

@@ -12,6 +12,7 @@ from mlsys.classroom.overview.class_page import write_class_page
 from mlsys.classroom.processes.limited import helper_ends
 from mlsys.classroom.store.configured import store_of
 from mlsys.classroom.students.roster import read_roster
+from mlsys.course.lab import find_lab
 from mlsys.course.tree import COURSE, CourseTree
 
 
@@ -26,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the page."""
     tree, console = CourseTree(args.course), Console(markup=False, highlight=False, soft_wrap=True)
+    find_lab(Path.cwd(), args.lab)
     store = store_of(tree)
     last = store.run(args.lab)
     path = args.roster or (Path(last.arguments["roster"]) if last and "roster" in last.arguments else None)

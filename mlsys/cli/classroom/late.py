@@ -17,6 +17,7 @@ from mlsys.classroom.intake.collect import counted_time
 from mlsys.classroom.report import safe
 from mlsys.classroom.store.configured import store_of
 from mlsys.classroom.store.record import Record
+from mlsys.classroom.store.store import HISTORY, RECORD
 from mlsys.classroom.students.late import how_late
 from mlsys.classroom.students.ledger import Entry, Ledger
 from mlsys.classroom.students.roster import Roster, read_roster
@@ -49,6 +50,11 @@ def run(args: argparse.Namespace) -> int:
     if not roster.labs:
         raise UserError(f"{args.roster} has no due times: add a column such as 'due tiling'")
     students = [roster.student(args.student).id] if args.student else list(roster.students)
+    if not _has_results(roster, tree):
+        raise UserError(
+            f"{tree.root} has no results of anybody in {args.roster}: run `mlsys grade` first, or correct --course or "
+            "the ids"
+        )
     rows = ledger_rows(roster, tree)
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False, header_style="bold")
     for names in SHOWN:
@@ -64,6 +70,11 @@ def run(args: argparse.Namespace) -> int:
     write_atomically(path, _csv(rows).encode("utf-8-sig"))
     console.print(f"All {len(rows)} rows are in {path}", soft_wrap=True)
     return 0
+
+
+def _has_results(roster: Roster, tree: CourseTree) -> bool:
+    """Return whether anybody of the roster was graded in any lab, or has an attempt that waits for that."""
+    return any(key.student in roster.students for key in store_of(tree).all_keys(kinds=(RECORD, HISTORY)))
 
 
 UNKNOWN = "unknown"

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
+from mlsys.core.files import writing_to
 from mlsys.errors import InvalidValue, UnknownName, UserError
 
 FOLDER = Path("_build/kit")
@@ -77,7 +78,9 @@ def _book(args: argparse.Namespace) -> list[Path]:
     written = []
     for edition in [args.edition] if args.edition else EDITIONS:
         target = args.to / f"book-{edition}.{args.kind}"
-        make(read_book(Path.cwd(), edition), target)
+        book = read_book(Path.cwd(), edition)
+        with writing_to(args.to, "--to"):
+            make(book, target)
         expected, found = count_site(Path.cwd(), edition), count(target)
         size = target.stat().st_size
         print(f"{target.name}: {size / 1e6:.1f} MB")
@@ -102,16 +105,19 @@ def _syllabus(args: argparse.Namespace) -> list[Path]:
     syllabus = syllabi[args.weeks]
     days = first_days(syllabus, _day(args.first_day), [_day(day) for day in args.free])
     page, calendar = (args.to / f"syllabus-{args.weeks}-weeks.{ending}" for ending in ("md", "ics"))
-    args.to.mkdir(parents=True, exist_ok=True)
-    page.write_text(dated_page(Path.cwd(), syllabus, days), encoding="utf-8")
-    calendar.write_bytes(calendar_file(Path.cwd(), syllabus, days))
+    text, dates = dated_page(Path.cwd(), syllabus, days), calendar_file(Path.cwd(), syllabus, days)
+    with writing_to(args.to, "--to"):
+        args.to.mkdir(parents=True, exist_ok=True)
+        page.write_text(text, encoding="utf-8")
+        calendar.write_bytes(dates)
     return [page, calendar]
 
 
 def _slides(args: argparse.Namespace) -> list[Path]:
     from mlsys.course.kit.deck import write_decks
 
-    return write_decks(Path.cwd(), args.to / "slides", args.chapter)
+    with writing_to(args.to, "--to"):
+        return write_decks(Path.cwd(), args.to / "slides", args.chapter)
 
 
 def _questions(args: argparse.Namespace) -> list[Path]:
@@ -123,7 +129,9 @@ def _questions(args: argparse.Namespace) -> list[Path]:
     chapters = read_questions(Path.cwd())
     count = sum(len(chapter.questions) for chapter in chapters)
     print(f"{count} questions of {len(chapters)} chapters")
-    return [
-        write_qti(chapters, args.to / "questions-canvas.zip"),
-        write_moodle(chapters, book_title(Path.cwd()), args.to / "questions-moodle.xml"),
-    ]
+    title = book_title(Path.cwd())
+    with writing_to(args.to, "--to"):
+        return [
+            write_qti(chapters, args.to / "questions-canvas.zip"),
+            write_moodle(chapters, title, args.to / "questions-moodle.xml"),
+        ]

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from rich.console import Console
 
 from mlsys.classroom.processes import workers
-from mlsys.cli import whole_number
+from mlsys.cli import MAX_PORT, whole_number
 from mlsys.course.tree import COURSE, CourseTree
 from mlsys.errors import UserError
 
@@ -21,7 +21,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--roster", type=Path, required=True, metavar="FILE", help="CSV file of students, as `mlsys grade` takes it"
     )
-    parser.add_argument("--port", type=int, default=8000, metavar="N", help="port (%(default)s); 0 for a free one")
+    parser.add_argument(
+        "--port",
+        type=whole_number(0, MAX_PORT),
+        default=8000,
+        metavar="N",
+        help="port (%(default)s); 0 for a free one",
+    )
     parser.add_argument(
         "--host", default="127.0.0.1", metavar="ADDRESS", help="address of this machine to listen on (%(default)s)"
     )
@@ -61,10 +67,12 @@ def _serve(args: argparse.Namespace) -> int:
 
     root, tree, console = Path.cwd(), CourseTree(args.course), Console(markup=False, highlight=False, soft_wrap=True)
     address = _checked_address(args.address, args.host)
-    read_roster(args.roster).check_labs(find_labs(root))
+    known = find_labs(root)
+    read_roster(args.roster).check_labs(known)
     with disk_faults(tree), helper_ends():
         tree.create()
         settings = read_queue_settings(tree.queue)
+        settings.check_labs(known, tree.queue)
         queue = Queue(tree.queue, settings.database)
         signer = Signer.of_course(tree.queue, may_be_new=queue.newest_time() is None)
         write_atomically(tree.queue / PUBLIC_KEY_FILE, f"{signer.public_key}\n".encode())

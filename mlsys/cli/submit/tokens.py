@@ -4,8 +4,11 @@ import argparse
 import csv
 import io
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TextIO
 
 from rich.console import Console
 
@@ -17,7 +20,7 @@ from mlsys.course.tree import COURSE, CourseTree
 from mlsys.errors import UnknownName, UserError
 from mlsys.submit.queue import Queue
 from mlsys.submit.settings import read_queue_settings
-from mlsys.submit.tokens import ROLES, STUDENT, new_token, without_token
+from mlsys.submit.tokens import ROLES, SESSION, STUDENT, TOKEN, new_token, without_token
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,12 +50,15 @@ def run(args: argparse.Namespace) -> int:
     with disk_faults(tree):
         tree.create()
         queue = Queue(tree.queue, read_queue_settings(tree.queue).database)
-        if args.revoke:
+        if args.revoke is not None:
             count = queue.forget(person=args.revoke)
+            if not count:
+                known = {login.person for kind in (TOKEN, SESSION) for login in queue.logins(kind)}
+                raise UnknownName.of("person with a token or session", args.revoke, known)
             console.print(f"Ended {count} tokens and sessions of {args.revoke}.")
-        elif args.staff:
-            if len(args.staff) > 100 or not args.staff.isprintable():
-                raise UserError(f"{args.staff[:100]!r} cannot be a name: write up to 100 characters")
+        elif args.staff is not None:
+            if not 0 < len(args.staff) <= 100 or not args.staff.isprintable():
+                raise UserError(f"{args.staff[:100]!r} cannot be a name: write 1 to 100 characters")
             token = new_token(queue, args.staff, args.role, expires)
             console.print(f"{args.staff}, {args.role}, valid until {expires:%Y-%m-%d}: {token}")
         else:
@@ -65,22 +71,43 @@ def _for_roster(args: argparse.Namespace, queue: Queue, console: Console, now: d
     for student in args.again:
         if student not in roster.students:
             raise UnknownName.of("student", student, roster.students)
-    if args.out.exists():
-        raise UserError(f"{args.out} is there already: name another file with --out, for tokens are shown only once")
-    for student in args.again:
-        queue.forget(person=student)
-    people = without_token(queue, list(roster.students), now)
-    if not people:
-        console.print("Every student has a token. A new one for somebody who lost it: --again ID")
-        return
-    text = io.StringIO(newline="")
-    table = csv.writer(text)
-    table.writerow(["id", "name", "token", "valid until"])
-    with os.fdopen(os.open(args.out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+    # Before any token ends: without the file nobody would learn the new ones.
+    with _new_file(args.out) as file:
+        for student in args.again:
+            queue.forget(person=student)
+        people = without_token(queue, list(roster.students), now)
+        text = io.StringIO(newline="")
+        table = csv.writer(text)
+        table.writerow(["id", "name", "token", "valid until"])
         for student in people:
             token = new_token(queue, student, STUDENT, expires)
             about = roster.students[student]
             table.writerow([guarded(about.id), guarded(about.name), token, f"{expires:%Y-%m-%d}"])
-        file.write(text.getvalue())
+        if people:
+            file.write(text.getvalue())
+    if not people:
+        console.print("Every student has a token. A new one for somebody who lost it: --again ID")
+        return
     console.print(f"{len(people)} tokens are in {args.out}, which only you can read. They are nowhere else.")
     console.print("Send everybody their own, then delete the file.")
+
+
+@contextmanager
+def _new_file(path: Path) -> Iterator[TextIO]:
+    """Open a new file that only its owner can read; one that stays empty is removed again."""
+    try:
+        file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8")
+    except FileExistsError as error:
+        raise UserError(
+            f"{path} is there already: name another file with --out, for tokens are shown only once"
+        ) from error
+    except OSError as error:
+        raise UserError(
+            f"{path} cannot be written ({error.strerror}): name another file with --out. No token was changed"
+        ) from error
+    try:
+        with file:
+            yield file
+    finally:
+        if not path.stat().st_size:
+            path.unlink()

@@ -75,23 +75,26 @@ def first_days(syllabus: Syllabus, first_day: date, free: Collection[date] = ())
         free: days without teaching; a week in which one of them lies is left out, and the rest moves on.
 
     Raises:
-        InvalidValue: a free day before the term.
+        InvalidValue: a free day before the term or after it.
 
     >>> course = Syllabus("", 7, (Week((), "", "", False),) * 2)
     >>> [day.isoformat() for day in first_days(course, date(2027, 2, 1), [date(2027, 2, 10)])]
     ['2027-02-01', '2027-02-15']
     """
-    early = [day for day in free if day < first_day]
-    if early:
-        raise InvalidValue(
-            f"the free day {early[0]} is before the first day of the term, {first_day}: correct one of them"
-        )
     days: list[date] = []
     day = first_day
     while len(days) < len(syllabus.weeks):
         if not any(day <= one < day + WEEK for one in free):
             days.append(day)
         day += WEEK
+    last_day = day - timedelta(days=1)
+    outside = [one for one in free if not first_day <= one <= last_day]
+    if outside:
+        where = "before the first" if outside[0] < first_day else "after the last"
+        raise InvalidValue(
+            f"the free day {outside[0]} is {where} day of the term, which is from {first_day} to {last_day}: "
+            "correct one of them"
+        )
     return days
 
 

@@ -37,7 +37,8 @@ RECORDS = {
 
 
 @pytest.fixture
-def course(tmp_path: Path) -> CourseTree:
+def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CourseTree:
+    monkeypatch.chdir(Path(__file__).parents[3])  # which has the lab
     tree = CourseTree(tmp_path / "course")
     store = FileStore(tree)
     for student, (questions, file) in RECORDS.items():

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from html import unescape
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,7 @@ from mlsys.classroom.store.score_history import ScoreHistory
 from mlsys.classroom.store.store import FileStore
 from mlsys.classroom.students.history import Attempt, History
 from mlsys.classroom.students.roster import Roster, parse_roster
+from mlsys.cli.main import main
 from mlsys.course.tree import CourseTree
 from mlsys.errors import UserError
 from mlsys.grading.timed import Timed
@@ -170,6 +172,20 @@ def test_the_roofs_of_a_record_are_those_that_no_library_set() -> None:
     assert 55e12 < roof.flops_per_s < 67e12  # and 67 TFLOP/s
     assert roof_of("NVIDIA H200", "fp99") is None
     assert roof_of("Some other GPU", "fp32") is None
+
+
+def test_a_misspelt_lab_is_named_with_the_nearest_and_those_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "labs" / "adding").mkdir(parents=True)
+    (tmp_path / "labs" / "adding" / "lab.py").touch()
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    assert main(["class", "ading"]) == 2
+    assert capsys.readouterr().err == "mlsys: unknown lab 'ading': did you mean 'adding'? Known: adding\n"
+    assert sorted(tmp_path.rglob("*")) == before
+    assert main(["class", "adding"]) == 2
+    assert "no results of adding: run `mlsys grade adding` first" in capsys.readouterr().err
 
 
 def test_without_results_there_is_no_page(store: FileStore) -> None:

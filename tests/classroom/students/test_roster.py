@@ -121,6 +121,25 @@ def test_misspelt_column_is_named_with_the_nearest() -> None:
         parse_roster("id,name,late day\nann,Ann,3\n")
 
 
+def test_an_unknown_column_is_named_with_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "roster.csv"
+    path.write_text("id,name,email\nann,Ann,ann@uni.edu\n")
+    with pytest.raises(UnknownName) as refused:
+        read_roster(path)
+    assert str(refused.value).startswith(f"{path}: unknown column of the roster 'email': ")
+
+
+@pytest.mark.parametrize("column", ["due ading", "group ading"])
+def test_a_column_of_an_unknown_lab_is_named_with_its_file(tmp_path: Path, column: str) -> None:
+    path = tmp_path / "roster.csv"
+    path.write_text(f"id,name,time zone,{column}\nann,Ann,UTC,\n")
+    with pytest.raises(BadRoster) as refused:
+        read_roster(path).check_labs(["adding", "tiling"])
+    assert str(refused.value) == (
+        f"{path}: column '{column}': unknown lab 'ading': did you mean 'adding'? Known: adding, tiling"
+    )
+
+
 def test_unreadable_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="cannot be read"):
         read_roster(tmp_path / "none.csv")

@@ -59,8 +59,21 @@ def test_the_page_of_a_term_has_the_dates_that_a_calendar_on_the_wall_has() -> N
 
 
 def test_a_free_day_before_the_term_is_refused() -> None:
-    with pytest.raises(InvalidValue, match="the free day 2027-01-01 is before the first day"):
+    with pytest.raises(InvalidValue, match="2027-01-01 is before the first day of the term, .* to 2027-03-14"):
         first_days(SYLLABI[6], date(2027, 2, 1), [date(2027, 1, 1)])
+
+
+@pytest.mark.parametrize("day", ["2027-03-22", "2028-03-29"])
+def test_a_free_day_after_the_term_is_refused(day: str) -> None:
+    # Six weeks from 1 February 2027 and a free one end on Sunday 21 March.
+    free = [date(2027, 2, 10), date.fromisoformat(day)]
+    message = f"the free day {day} is after the last day of the term, which is from 2027-02-01 to 2027-03-21"
+    with pytest.raises(InvalidValue, match=message):
+        first_days(SYLLABI[6], date(2027, 2, 1), free)
+
+
+def test_a_free_day_in_what_would_be_the_last_week_moves_the_end_of_the_term() -> None:
+    assert first_days(SYLLABI[6], date(2027, 2, 1), [date(2027, 3, 14)])[-1] == date(2027, 3, 15)
 
 
 def test_titles_are_those_of_the_pages() -> None:

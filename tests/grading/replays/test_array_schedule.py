@@ -196,7 +196,7 @@ MESSAGES = [
     ({"a": [[0], [1, 2]], "b": [[0, 1], [1, 2]]}, r"a\[0\] must have length 2, got 1"),
     ({"a": [[0, 1.0], [1, 2]], "b": [[0, 1], [1, 2]]}, r"a\[0\]\[1\] must be a plain int, got 1.0, a float"),
     ({"a": [[0, True], [1, 2]], "b": [[0, 1], [1, 2]]}, r"a\[0\]\[1\] must be a plain int, got True, a bool"),
-    ({"a": [[0, np.int64(1)], [1, 2]], "b": [[0, 1], [1, 2]]}, "must be a plain int, got .*, a int64"),
+    ({"a": [[0, np.int64(1)], [1, 2]], "b": [[0, 1], [1, 2]]}, "must be a plain int, got .*, an int64"),
     ({"a": [[0, -1], [1, 2]], "b": [[0, 1], [1, 2]]}, f"must be a cycle from 0 to {MAX_CYCLE}, got -1"),
     ({"a": [[0, 10**40], [1, 2]], "b": [[0, 1], [1, 2]]}, f"must be a cycle from 0 to {MAX_CYCLE}, got 1000"),
     ({"a": np.zeros((2, 2), int), "b": [[0, 1], [1, 2]]}, "a must be a list"),
