@@ -263,12 +263,23 @@ def _differs(first: _Run, view: View, other: View, index: tuple[int, ...], said:
     offset = sum(place * step for place, step in zip(index, view.tensor.stride(), strict=True))
     place = place_of(accesses.events, accesses.last_writer(view, view.start + offset * view.itemsize), first.grid)
     element = f"{view.name}[{', '.join(map(str, index))}]"
+    stored, there = _apart(view.tensor[index].item(), other.tensor[index].item())
     message = (
-        f"{place}: stores {view.tensor[index].item():.9g} at {element}, but {other.tensor[index].item():.9g} is there "
+        f"{place}: stores {stored} at {element}, but {there} is there "
         f"when the programs run {said}. A GPU runs programs in any order, many at a time: let no program depend on "
         "what another one leaves."
     )
     return Finding("order dependent", place.line, place.program, message, None, view.name)
+
+
+def _apart(one: float, other: float) -> tuple[str, str]:
+    """Write two numbers with as many digits as tell them apart.
+
+    >>> _apart(0.5, 2), _apart(1.0000001, 1.0000002)
+    (('0.5', '2'), ('1.0000001', '1.0000002'))
+    """
+    short = f"{one:.6g}", f"{other:.6g}"
+    return short if short[0] != short[1] else (f"{one:.9g}", f"{other:.9g}")
 
 
 def _endless(first: _Run, said: str) -> Finding:
