@@ -12,7 +12,7 @@ export PIP_ROOT_USER_ACTION := ignore
 INSTALLED := .venv/.installed
 # A file of tests stays together: what it grades or builds once, its tests share.
 # Beside others each has one thread: more would spin while they wait for one another.
-TOGETHER := OMP_NUM_THREADS=1 pytest --maxprocesses 8 --dist loadfile -n
+TOGETHER := OMP_NUM_THREADS=1 pytest --maxprocesses 8 --dist loadfile
 # Only files that mark a test as alone are read for those: reading all takes half a minute.
 ALONE = pytest $$(grep -rl --include='test_*.py' 'mark\.alone' tests)
 
@@ -25,11 +25,12 @@ course: system setup labs book grade
 	@echo "Site      _build/html/index.html"
 
 test: system setup lint types labs
-	$(TOGETHER) auto -m "not proof and not alone"
+	$(TOGETHER) -n auto -m "not proof and not alone"
 	$(ALONE) -m "alone and not proof"
 
+# A worker more than cores: classes and browsers wait more than they compute.
 proof: system setup labs book
-	$(TOGETHER) $$(($$(nproc) + 1)) -m "proof and not alone"  # classes and browsers wait more than they compute
+	$(TOGETHER) -n $$(($$(nproc) + 1)) -m "proof and not alone"
 	$(ALONE) -m "proof and alone"
 
 setup: $(INSTALLED)

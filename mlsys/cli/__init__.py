@@ -3,9 +3,6 @@
 import argparse
 from collections.abc import Callable
 
-MAX_PORT = 65_535
-"""Largest number of a port; TCP has 16 bits for it, and what is larger would name another port."""
-
 
 def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
     """Return what reads a whole number of an argument: at least `least`, and at most `most` if that is given.
@@ -21,3 +18,7 @@ def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
         return int(text)
 
     return read
+
+
+port_number = whole_number(0, 65_535)
+"""Read the number of a port: TCP has 16 bits for it, and what is larger would name another port."""

@@ -12,7 +12,7 @@ from mlsys.classroom.marking.answers import Marking
 from mlsys.classroom.marking.server import MarkingServer, Site
 from mlsys.classroom.processes.limited import helper_ends
 from mlsys.classroom.store.configured import store_of
-from mlsys.cli import MAX_PORT, whole_number
+from mlsys.cli import port_number
 from mlsys.course.lab import find_lab
 from mlsys.course.tree import COURSE, CourseTree
 from mlsys.errors import UserError
@@ -23,11 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("lab", help="name of the lab")
     parser.add_argument("--names", action="store_true", help="show whose answers they are; without it, nobody's name")
     parser.add_argument(
-        "--port",
-        type=whole_number(0, MAX_PORT),
-        default=0,
-        metavar="N",
-        help="port on this machine (default: a free one)",
+        "--port", type=port_number, default=0, metavar="N", help="port on this machine (default: a free one)"
     )
     parser.add_argument("--yes", action="store_true", help="go on although the gradebook lacks marks that people gave")
     parser.add_argument("--course", type=Path, default=Path(COURSE), help="folder of the nbgrader tree (%(default)s)")

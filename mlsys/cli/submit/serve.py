@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from rich.console import Console
 
 from mlsys.classroom.processes import workers
-from mlsys.cli import MAX_PORT, whole_number
+from mlsys.cli import port_number, whole_number
 from mlsys.course.tree import COURSE, CourseTree
 from mlsys.errors import UserError
 
@@ -22,11 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--roster", type=Path, required=True, metavar="FILE", help="CSV file of students, as `mlsys grade` takes it"
     )
     parser.add_argument(
-        "--port",
-        type=whole_number(0, MAX_PORT),
-        default=8000,
-        metavar="N",
-        help="port (%(default)s); 0 for a free one",
+        "--port", type=port_number, default=8000, metavar="N", help="port (%(default)s); 0 for a free one"
     )
     parser.add_argument(
         "--host", default="127.0.0.1", metavar="ADDRESS", help="address of this machine to listen on (%(default)s)"

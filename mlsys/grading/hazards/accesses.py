@@ -118,8 +118,10 @@ class Accesses:
         """Record a load from one tensor, and find elements that nothing has written."""
         region = view.region
         self._log.add(event, region, addresses, active, itemsize)
+        if region.unwritten is None:
+            return
         used = addresses.ravel() if active is None else addresses[active]
-        if region.unwritten is not None and used.size:
+        if used.size:
             cells = region.cells_of(used, itemsize).reshape(used.size, -1)[:, 0]
             fresh = region.unwritten[cells]
             for sort in (WRITE, ATOMIC):
